@@ -1,0 +1,1 @@
+"""Interlock: the host between an AI agent and its MCP servers."""

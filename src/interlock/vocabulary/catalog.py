@@ -1,0 +1,64 @@
+"""Which tools exist, under which public names.
+
+Owns: the frozen map from public name to tool, with its revision.
+Never: names a tool or talks to a server; `catalog` (the room) builds these values.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from interlock.vocabulary.tool import BadEntry, Tool, ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEntry:
+    """A tool of a server under its public name. `spec` is what the model is shown."""
+
+    public_name: str
+    server: str
+    tool: Tool
+    spec: ToolSpec
+    visible_to_model: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltinEntry:
+    """A function of the host itself, such as a resource tool; never deferred."""
+
+    public_name: str
+    spec: ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """One state of the catalogue. `entries` are sorted by public name; equal content means equal bytes (CAT-7)."""
+
+    revision: int = 0
+    entries: Mapping[str, ToolEntry] = field(default_factory=dict[str, ToolEntry])
+
+    def get(self, public_name: str) -> ToolEntry | None:
+        return self.entries.get(public_name)
+
+    def find(self, server: str, tool: str) -> ToolEntry | None:
+        """The entry of a remote tool by its identity, app-only tools included."""
+        return next((e for e in self.entries.values() if e.server == server and e.tool.name == tool), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogNote:
+    """Something about one tool that people should know: it was left out, renamed or came twice."""
+
+    server: str
+    kind: Literal["bad_tool", "renamed", "duplicate", "collision", "filtered"]
+    tool: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolListing:
+    """What one server listed, after the filters: the material of a refresh."""
+
+    server: str
+    tools: tuple[Tool, ...]
+    bad: tuple[BadEntry, ...] = ()

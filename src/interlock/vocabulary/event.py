@@ -1,0 +1,146 @@
+"""The stored facts of a Thread.
+
+Owns: the kinds of events and the envelope in which they are stored.
+Never: encodes them (the codec lives in `stores`) or orders them (the Journal does).
+
+Every event belongs to one Thread and has a sequence number there, from 1 without a gap. History,
+items, origins and usage are folds of events and nothing else (HIS-1, HIS-5).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from interlock.vocabulary.conversation import Entry, Part, Usage
+from interlock.vocabulary.errors import Effect
+from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem, UserMessageItem
+
+TurnStatus = Literal["in_progress", "completed", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadStarted:
+    """First event of every Thread."""
+
+    name: str | None = None
+    model: str | None = None
+    forked_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadNamed:
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted:
+    """A Turn began. `implicit`: opened by a Step outside any Turn (bring your own loop)."""
+
+    turn_id: str
+    input: tuple[Part, ...] = ()
+    model: str | None = None
+    implicit: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """A Turn ended, once (TRN-1). `error` is a sentence when it failed."""
+
+    turn_id: str
+    status: TurnStatus
+    error: str | None = None
+    last_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCaptured:
+    """What a Step saw: the generation, the catalogue's revision, its public names and the servers still starting."""
+
+    turn_id: str
+    step_id: str
+    generation: int
+    revision: int
+    tools: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntriesRecorded:
+    """Entries appended to the model's history, in order."""
+
+    turn_id: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageCompleted:
+    """A message that people see is finished: the user's or the model's."""
+
+    turn_id: str
+    item: UserMessageItem | AgentMessageItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStarted:
+    """Stored before the call's request is sent (LIF-4); `item.status` is in_progress."""
+
+    turn_id: str
+    step_id: str
+    item: McpToolCallItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    """Exactly one for every CallStarted (LIF-1); `item` is whole again, completed or failed."""
+
+    turn_id: str
+    step_id: str
+    item: McpToolCallItem
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRecorded:
+    """Tokens of one sampling."""
+
+    turn_id: str
+    usage: Usage
+
+
+Event: TypeAlias = (
+    ThreadStarted
+    | ThreadNamed
+    | TurnStarted
+    | TurnEnded
+    | StepCaptured
+    | EntriesRecorded
+    | MessageCompleted
+    | CallStarted
+    | CallEnded
+    | UsageRecorded
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent:
+    """An event with its place: `at` is milliseconds since the Unix epoch."""
+
+    thread_id: str
+    sequence: int
+    at: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRecord:
+    """What the store's index says of a Thread; made from its events, for lists."""
+
+    thread_id: str
+    created_at: int
+    updated_at: int
+    name: str | None = None
+    preview: str = ""
+    """The beginning of the first user message, at most 200 characters."""
+    model: str | None = None
+    turns: int = 0
+    last_sequence: int = 0
+    archived: bool = False

@@ -1,0 +1,124 @@
+"""What a room needs of the world, as Protocols.
+
+Owns: the ports: Connection, EventStore, Model, Clock.
+Never: implements one.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Protocol
+
+from interlock.vocabulary.conversation import ModelEvent, ModelRequest
+from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.resource import (
+    Completion,
+    Listing,
+    Page,
+    Prompt,
+    PromptResult,
+    Resource,
+    ResourceRead,
+    ResourceTemplate,
+)
+from interlock.vocabulary.server import ServerReport
+from interlock.vocabulary.tool import Progress, Tool, ToolResult
+
+OnProgress = Callable[[Progress], None]
+"""Called on the event loop for each progress notification; it must not wait."""
+
+
+class Clock(Protocol):
+    """Time, so that tests can own it."""
+
+    def monotonic(self) -> float: ...
+
+    def now_milliseconds(self) -> int:
+        """Since the Unix epoch."""
+        ...
+
+
+class Connection(Protocol):
+    """A configured server that can be asked, whatever its transport and era.
+
+    Every method that asks waits until the connection is ready, within its `timeout` (seconds, the
+    whole operation included) and the start-up deadline. All raise ServerFailed: kind and effect
+    say what happened. Cancelling the awaiting task tells the server where the protocol allows it
+    (CON-10).
+    """
+
+    @property
+    def server(self) -> str: ...
+
+    def report(self) -> ServerReport: ...
+
+    async def ready(self, timeout: float) -> None:
+        """Return once requests can be sent; ServerFailed (effect none) if that does not come about."""
+        ...
+
+    async def list_tools(self, *, timeout: float) -> Listing[Tool]: ...
+
+    async def list_resources(self, *, cursor: str | None, timeout: float) -> Page[Resource]: ...
+
+    async def list_all_resources(self, *, timeout: float) -> Listing[Resource]: ...
+
+    async def list_resource_templates(self, *, cursor: str | None, timeout: float) -> Page[ResourceTemplate]: ...
+
+    async def list_all_resource_templates(self, *, timeout: float) -> Listing[ResourceTemplate]: ...
+
+    async def read_resource(self, uri: str, *, timeout: float, meta: JsonObject | None = None) -> ResourceRead: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: JsonObject | None,
+        *,
+        timeout: float,
+        on_progress: OnProgress | None = None,
+        meta: JsonObject | None = None,
+    ) -> ToolResult: ...
+
+    async def list_all_prompts(self, *, timeout: float) -> Listing[Prompt]: ...
+
+    async def get_prompt(self, name: str, arguments: dict[str, str], *, timeout: float) -> PromptResult: ...
+
+    async def complete(
+        self, reference: JsonObject, argument: str, value: str, *, context: dict[str, str], timeout: float
+    ) -> Completion: ...
+
+
+class EventStore(Protocol):
+    """Where the events of Threads are kept. All methods raise StorageFailed."""
+
+    async def append(self, thread_id: str, events: Sequence[Event], *, after: int, at: int) -> tuple[StoredEvent, ...]:
+        """Store all `events` or none, numbered from `after` + 1; durable when it returns.
+
+        StorageFailed when the Thread's last sequence is not `after`: somebody else wrote.
+        """
+        ...
+
+    def read(self, thread_id: str, *, after: int = 0) -> AsyncIterator[StoredEvent]:
+        """The events numbered above `after`, in order, in bounded memory."""
+        ...
+
+    async def find(self, thread_id: str) -> ThreadRecord | None: ...
+
+    async def threads(self, *, limit: int = 50, before: int | None = None) -> tuple[ThreadRecord, ...]:
+        """Newest first by `updated_at`; `before` is an `updated_at` to continue below."""
+        ...
+
+
+class Model(Protocol):
+    """A language model. `provider` names the dialect of OpaqueEntry payloads."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def provider(self) -> str: ...
+
+    def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask once. The last event is SamplingCompleted, or ModelFailed is raised.
+
+        The iterator is an async generator: the caller closes it (contextlib.aclosing).
+        """
+        ...
