@@ -1,4 +1,4 @@
-"""The shape of the code: sizes, pure rooms, and who may import what. No exceptions are listed; a wrong rule is changed."""
+"""The shape of the code: sizes, pure rooms, who may import what. No exceptions are listed; a wrong rule is changed."""
 
 import ast
 import subprocess

@@ -17,7 +17,7 @@ ItemStatus = Literal["in_progress", "completed", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemError:
-    """Why a call failed: the code of the error class ("server_failed", "cancelled", "interrupted", …) and a sentence."""
+    """Why a call failed: a code ("server_failed", "not_permitted", "cancelled", "interrupted", …) and a sentence."""
 
     code: str
     message: str

@@ -29,8 +29,8 @@ class Snapshot:
 
     generation: int
     servers: Mapping[str, ServerView] = field(default_factory=dict[str, ServerView])
-    catalog: Catalog = Catalog()
-    policy: Policy = Policy()
+    catalog: Catalog = field(default_factory=Catalog)
+    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
