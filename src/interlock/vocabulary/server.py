@@ -32,7 +32,7 @@ class StdioTransport:
     command: Text
     args: tuple[Text, ...] = ()
     env: Mapping[str, Secret] = field(default_factory=dict[str, Secret])
-    cwd: str | None = None
+    cwd: Text | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class HttpTransport:
     legacy_sse: bool | None = None
     """True: HTTP+SSE of 2024-11-05 only. False: Streamable HTTP only. None: find out."""
     scopes: tuple[str, ...] = ()
-    oauth_client_id: str | None = None
+    oauth_client_id: Text | None = None
     oauth_callback_port: int | None = None
-    oauth_resource: str | None = None
+    oauth_resource: Text | None = None
 
 
 Transport: TypeAlias = StdioTransport | HttpTransport
@@ -119,7 +119,7 @@ def _transport_facts(transport: Transport) -> dict[str, Any]:
                 "command": reveal(transport.command),
                 "args": [reveal(arg) for arg in transport.args],
                 "env": {name: value.reveal() for name, value in transport.env.items()},
-                "cwd": transport.cwd,
+                "cwd": transport.cwd and reveal(transport.cwd),
             }
         case HttpTransport():
             return {
@@ -127,7 +127,11 @@ def _transport_facts(transport: Transport) -> dict[str, Any]:
                 "headers": {name: value.reveal() for name, value in transport.headers.items()},
                 "legacy_sse": transport.legacy_sse,
                 "scopes": list(transport.scopes),
-                "client": [transport.oauth_client_id, transport.oauth_callback_port, transport.oauth_resource],
+                "client": [
+                    transport.oauth_client_id and reveal(transport.oauth_client_id),
+                    transport.oauth_callback_port,
+                    transport.oauth_resource and reveal(transport.oauth_resource),
+                ],
             }
 
 
