@@ -1,14 +1,71 @@
-"""Names for decoded JSON.
+"""Names for decoded JSON, and the two ways in which it is written.
 
-Owns: the two aliases by which every room speaks of JSON that came from outside.
+Owns: the aliases by which every room speaks of JSON that came from outside; its compact and its canonical text.
 Never: parses or validates.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
+
+import orjson
 
 JsonValue: TypeAlias = Any
 """Any decoded JSON value: None, bool, int, float, str, list or dict."""
 
 JsonObject: TypeAlias = Mapping[str, Any]
 """A decoded JSON object, treated as frozen by everybody who holds it."""
+
+
+def compact(value: JsonValue) -> str:
+    """`value` as JSON without spaces: members in their order, non-ASCII characters as they are.
+
+    Raises:
+        ValueError: `value` is not JSON, or is nested deeper than about 1,000 levels.
+    """
+    return _write(value, sort_keys=False)
+
+
+def canonical(value: JsonValue) -> str:
+    """The same text for equal values, whatever the order of their members (CAT-7): compact, members sorted.
+
+    Raises:
+        ValueError: as `compact` does.
+    """
+    return _write(value, sort_keys=True)
+
+
+def _write(value: JsonValue, *, sort_keys: bool) -> str:
+    try:
+        return orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS if sort_keys else 0).decode()
+    except orjson.JSONEncodeError:
+        # Integers over 64 bits, lone surrogates and nesting over 254 levels are JSON too; rare, so slow is fine.
+        return _write_anything(value, sort_keys=sort_keys)
+
+
+def _write_anything(value: JsonValue, *, sort_keys: bool) -> str:
+    def written(ascii_only: bool) -> str:
+        return json.dumps(
+            value, ensure_ascii=ascii_only, separators=(",", ":"), sort_keys=sort_keys, default=_plain, allow_nan=False
+        )
+
+    try:
+        text = written(ascii_only=False)
+        return text if _is_encodable(text) else written(ascii_only=True)
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"a value cannot be written as JSON: {error}") from error
+
+
+def _is_encodable(text: str) -> bool:
+    """False for lone surrogates: only an escape can carry those."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain(value: object) -> dict[Any, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
