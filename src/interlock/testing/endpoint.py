@@ -82,7 +82,7 @@ class ScriptedEndpoint:
         application = web.Application(client_max_size=REQUEST_LIMIT)
         application.router.add_post("/v1/responses", self._answer_with(ResponsesDialect))
         application.router.add_post("/v1/chat/completions", self._answer_with(ChatDialect))
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.05)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self._port = runner.addresses[0][1]
@@ -154,9 +154,4 @@ def _cut(request: web.Request) -> None:
 
 def _refusal(step: Refuse) -> web.Response:
     error = {"message": step.message, "type": "scripted", "param": None, "code": step.code}
-    return web.Response(
-        status=step.status,
-        headers=dict(step.headers),
-        text=json.dumps({"error": error}),
-        content_type="application/json",
-    )
+    return web.json_response({"error": error}, status=step.status, headers=dict(step.headers))
