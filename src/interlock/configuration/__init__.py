@@ -1,0 +1,20 @@
+"""Files and environment become frozen settings: servers, policy, model.
+
+`load` reads and layers the files; what is wrong in them stands in `Configuration.problems`, beside what is right.
+"""
+
+from interlock.configuration.load import load
+from interlock.configuration.platform import home_folder, refuse_windows
+from interlock.configuration.trust import TrustStore
+from interlock.configuration.values import Configuration, ModelConfig, Problem, ProviderConfig
+
+__all__ = [
+    "Configuration",
+    "ModelConfig",
+    "Problem",
+    "ProviderConfig",
+    "TrustStore",
+    "home_folder",
+    "load",
+    "refuse_windows",
+]

@@ -1,0 +1,113 @@
+"""Files become decoded documents.
+
+Owns: reading, decoding, and saying where in a file it went wrong; comments and trailing commas of JSON files.
+Never: knows what the keys mean.
+"""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, NoReturn
+
+from interlock.vocabulary.errors import InvalidRequest
+
+MAXIMUM_FILE = 8 * 1024 * 1024
+"""Bytes; far above any configuration that a person wrote."""
+
+_TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def read_bytes(file: Path) -> bytes:
+    """The content of a file.
+
+    Raises:
+        InvalidRequest: it does not exist, cannot be read, or is larger than MAXIMUM_FILE.
+    """
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MAXIMUM_FILE + 1)
+    except OSError as error:
+        raise InvalidRequest(
+            f"cannot read the configuration file {file}: {(error.strerror or 'unreadable').lower()}; check the path"
+        ) from error
+    if len(content) > MAXIMUM_FILE:
+        raise InvalidRequest(f"cannot read the configuration file {file}: it is larger than {MAXIMUM_FILE} bytes")
+    return content
+
+
+def parse(file: Path, content: bytes) -> dict[str, Any]:
+    """Decode a file by its suffix: `.json` and `.jsonc` as JSON with comments, everything else as TOML.
+
+    Raises:
+        InvalidRequest: the document is malformed; the message has file, line and column.
+    """
+    text = _decode(file, content)
+    if file.suffix.lower() in {".json", ".jsonc"}:
+        return _parse_json(file, text)
+    return _parse_toml(file, text)
+
+
+def is_json(file: Path) -> bool:
+    return file.suffix.lower() in {".json", ".jsonc"}
+
+
+def _decode(file: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
+        _malformed(file, line, column, "this is not UTF-8")
+
+
+def _parse_toml(file: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        place = _TOML_PLACE.search(message)
+        line, column = (int(place[1]), int(place[2])) if place and place[1] else _end(text)
+        _malformed(file, line, column, _lower(_TOML_PLACE.sub("", message)))
+    except RecursionError:
+        raise InvalidRequest(f"cannot read {file}: it is nested too deeply") from None
+
+
+def _parse_json(file: Path, text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(without_comments(text))
+    except json.JSONDecodeError as error:
+        _malformed(file, error.lineno, error.colno, _lower(error.msg))
+    except RecursionError:
+        raise InvalidRequest(f"cannot read {file}: it is nested too deeply") from None
+    if not isinstance(document, dict):
+        _malformed(file, 1, 1, 'the file must hold a JSON object such as {"mcpServers": {}}')
+    return document
+
+
+_JSON_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*+|/\*.*?\*/|,(?=(?:\s|//[^\n]*+|/\*.*?\*/)*+[}\]])', re.DOTALL)
+
+
+def without_comments(text: str) -> str:
+    """JSON with comments and trailing commas turned to blanks, so that every place keeps its line and column."""
+    return _JSON_TOKEN.sub(_blank, text)
+
+
+def _blank(token: re.Match[str]) -> str:
+    if token[0].startswith('"'):
+        return token[0]
+    return re.sub(r"[^\n]", " ", token[0])
+
+
+def _end(text: str) -> tuple[int, int]:
+    return text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _malformed(file: Path, line: int, column: int, why: str) -> NoReturn:
+    raise InvalidRequest(
+        f"cannot read {file}:{line}:{column}: {why}; correct that line", file=str(file), line=line, column=column
+    )
