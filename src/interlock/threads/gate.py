@@ -1,0 +1,73 @@
+"""Which calls of a Thread may run beside each other.
+
+Owns: the line of waiting calls and the set of running ones (LIF-5).
+Never: knows what a call does, or lets one overtake another.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+
+
+class Ticket:
+    """The place of one call in the line, kept for as long as the call lives."""
+
+    __slots__ = ("_admitted", "alone")
+
+    def __init__(self, *, alone: bool) -> None:
+        self.alone = alone
+        self._admitted = anyio.Event()
+
+    def admit(self) -> None:
+        self._admitted.set()
+
+    async def admitted(self) -> None:
+        """Return once the call may run."""
+        await self._admitted.wait()
+
+
+class Gate:
+    """A fair readers-writer gate: calls run side by side, except those that must run alone.
+
+    with gate.arriving(alone=True) as ticket:   # takes the place in the line, at once
+        await ticket.admitted()                 # waits for all that came before
+        ...
+    """
+
+    def __init__(self) -> None:
+        self._line: deque[Ticket] = deque()
+        self._inside: set[Ticket] = set()
+
+    def __repr__(self) -> str:
+        return f"<Gate running={len(self._inside)} waiting={len(self._line)}>"
+
+    @contextmanager
+    def arriving(self, *, alone: bool) -> Iterator[Ticket]:
+        """A place in the line, given back however the block ends."""
+        ticket = Ticket(alone=alone)
+        self._line.append(ticket)
+        self._admit()
+        try:
+            yield ticket
+        finally:
+            self._leave(ticket)
+
+    def _leave(self, ticket: Ticket) -> None:
+        if ticket in self._inside:
+            self._inside.remove(ticket)
+        else:
+            self._line.remove(ticket)
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._line and self._may_enter(self._line[0]):
+            ticket = self._line.popleft()
+            self._inside.add(ticket)
+            ticket.admit()
+
+    def _may_enter(self, ticket: Ticket) -> bool:
+        if ticket.alone:
+            return not self._inside
+        return not any(other.alone for other in self._inside)

@@ -1,0 +1,96 @@
+"""What a model asks for when it calls a function.
+
+Owns: decoding of a call's arguments, and the sentence for arguments that cannot be used.
+Never: checks them against a schema, or changes a value (CAT-9).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.json import JsonObject, JsonValue
+
+ARGUMENTS_LIMIT = 16 * 1024 * 1024
+"""Bytes of JSON that one call may carry: far above what a model writes, below a server's usual line limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRequest:
+    """One call as it was asked for.
+
+    `arguments` is the decoded JSON, or the raw text where it could not be decoded; `problem` is
+    then the sentence that says so.
+    """
+
+    call_id: str
+    public_name: str
+    arguments: JsonValue
+    problem: str | None = None
+
+    def usable_arguments(self) -> JsonObject:
+        """The arguments as a JSON object; none at all are an empty one.
+
+        Raises:
+            InvalidRequest: they are not JSON, or not an object.
+        """
+        if self.problem is not None:
+            raise InvalidRequest(self.problem)
+        if self.arguments is None:
+            return {}
+        if not isinstance(self.arguments, Mapping):
+            raise InvalidRequest(f"the arguments of {self.public_name!r} must be a JSON object; call it again with one")
+        return self.arguments
+
+
+def read_request(call_id: str, public_name: str, arguments: str | JsonObject | None) -> CallRequest:
+    """Decode the arguments, given as JSON text or as a decoded object; blank text means none."""
+    try:
+        decoded = _decode(arguments)
+    except (ValueError, TypeError, RecursionError) as error:
+        raw = arguments if isinstance(arguments, str) else repr(arguments)
+        problem = (
+            f"the arguments of {public_name!r} are not valid JSON ({_reason(error)}); call it again with valid JSON"
+        )
+        return CallRequest(call_id=call_id, public_name=public_name, arguments=raw[:ARGUMENTS_LIMIT], problem=problem)
+    return CallRequest(call_id=call_id, public_name=public_name, arguments=decoded)
+
+
+def _decode(arguments: str | JsonObject | None) -> JsonValue:
+    if arguments is None:
+        return None
+    if isinstance(arguments, str):
+        text = arguments
+    else:
+        text = json.dumps(arguments, allow_nan=False, ensure_ascii=False, default=_mapping)
+    if not text.strip():
+        return None
+    if len(text.encode()) > ARGUMENTS_LIMIT:
+        raise ValueError(f"more than {ARGUMENTS_LIMIT} bytes")
+    decoded = json.loads(text, parse_constant=_not_json)
+    if isinstance(arguments, str) and "\\u" in text:
+        json.dumps(decoded, ensure_ascii=False).encode()  # half of a surrogate pair could not be sent or stored
+    return decoded
+
+
+def _mapping(value: object) -> dict[object, object]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} is not a JSON value")
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case json.JSONDecodeError():
+            return f"{error.msg.lower()} at character {error.pos}"
+        case RecursionError():
+            return "nested too deeply"
+        case UnicodeEncodeError():
+            return "half of a surrogate pair"
+        case _:
+            return str(error)
