@@ -1,0 +1,152 @@
+"""From bytes on a pipe to JSON-RPC messages, whatever the bytes.
+
+Owns: splitting into lines, the bound of a line, decoding what is not quite JSON, finding the id of what is lost.
+Never: reads a file descriptor, or knows what a message means.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from interlock.vocabulary.json import JsonValue
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+KEPT_OF_LONG_LINE = 4096
+"""Bytes kept of each end of a line beyond the limit, to find its id there."""
+
+_HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,200})")\s*[,}]')
+_TAIL_ID = re.compile(rb',\s*"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,200})")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*\Z')
+
+
+@dataclass(frozen=True, slots=True)
+class LongLine:
+    """What is kept of a line beyond the limit. Told twice: when it passes the limit (no tail yet), and at its end."""
+
+    head: bytes
+    tail: bytes | None = None
+
+
+class LineSplitter:
+    """Splits a byte stream at line feeds. Pieces of an unfinished line are joined once, when it ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._head: bytes | None = None
+        """The beginning of the line that passed the limit, while it lasts; `_pieces` then holds only its end."""
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | LongLine]:
+        """The lines that `chunk` completes, without their ends, and long lines as what is left of them."""
+        end = chunk.find(b"\n")
+        if end < 0:
+            yield from self._keep(chunk)
+            return
+        if self._pieces:
+            yield from self._keep(chunk[:end])
+            yield self._take()
+        else:
+            yield from self._whole(chunk[:end])
+        last = chunk.rfind(b"\n")
+        if last > end:
+            for line in chunk[end + 1 : last].split(b"\n"):
+                yield from self._whole(line)
+        if last + 1 < len(chunk):
+            yield from self._keep(chunk[last + 1 :])
+
+    def rest(self) -> bytes:
+        """What came after the last line feed, at the end of the stream; nothing of a line beyond the limit."""
+        line = self._take()
+        return line if isinstance(line, bytes) else b""
+
+    def _whole(self, line: bytes) -> Iterator[bytes | LongLine]:
+        if len(line) <= self._limit:
+            yield line
+        else:
+            yield LongLine(line[:KEPT_OF_LONG_LINE])
+            yield LongLine(line[:KEPT_OF_LONG_LINE], line[-KEPT_OF_LONG_LINE:])
+
+    def _keep(self, piece: bytes) -> Iterator[LongLine]:
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size <= self._limit:
+            return
+        line = b"".join(self._pieces[-2:] if self._head is not None else self._pieces)
+        self._pieces = [line[-KEPT_OF_LONG_LINE:]]
+        if self._head is None:
+            self._head = line[:KEPT_OF_LONG_LINE]
+            yield LongLine(self._head)
+
+    def _take(self) -> bytes | LongLine:
+        line = b"".join(self._pieces)
+        head, self._head, self._pieces, self._size = self._head, None, [], 0
+        return line if head is None else LongLine(head, line)
+
+
+def answered_id(head: bytes, tail: bytes) -> int | str | None:
+    """The id of a broken answer, if it stands for certain at the top level: first or last in its object."""
+    if b'"method"' in head[:200] or b'"method"' in tail[-200:]:
+        return None  # a request of the server: its ids are its own
+    match = _HEAD_ID.match(head) or _TAIL_ID.search(tail)
+    if match is None:
+        return None
+    number, text = match.groups()
+    return int(number) if number is not None else text.decode("utf-8", "replace")
+
+
+class NotJson(ValueError):
+    """A line that holds no JSON, even read with good will. `kind` is the kind of the diagnostic."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+def decode_leniently(line: bytes) -> tuple[list[JsonValue], str | None]:
+    """The messages of a line that orjson refused, and the kind of what was wrong (None: nothing worth a count).
+
+    Read are: a byte order mark before it, invalid UTF-8 (as U+FFFD), NaN and infinities (as null), lone
+    surrogates (as "?"), several messages on one line. The values returned are such that orjson can write them.
+
+    Raises:
+        NotJson: the line is something else, such as a log message.
+    """
+    line = line.removeprefix(BYTE_ORDER_MARK)
+    text = line.decode("utf-8", "replace")
+    valid = "\ufffd" not in text or _is_utf8(line)
+    try:
+        messages = list(_values(text))
+    except (ValueError, RecursionError):
+        raise NotJson("noise" if valid else "invalid_utf8") from None
+    if not valid:
+        return messages, "invalid_utf8"
+    return messages, "joined_messages" if len(messages) > 1 else None
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+
+def _values(text: str) -> Iterator[JsonValue]:
+    text = text.strip()
+    position, end = 0, len(text)
+    while position < end:
+        value, position = _DECODER.raw_decode(text, position)
+        yield _writable(value)
+        while position < end and text[position] in " \t\r":
+            position += 1
+
+
+def _writable(value: Any) -> JsonValue:
+    return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

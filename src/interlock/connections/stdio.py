@@ -1,0 +1,328 @@
+"""MCP over a child process's pipes.
+
+Owns: the reader and the writer of the pipes, the ring of stderr lines, the verdict when the process is over.
+Never: knows what a message means, starts a process twice, or blocks: pipes are non-blocking and bounded.
+
+No task and no queue lies between the pipe and the dispatcher: the loop's reader callback splits, decodes and hands
+over. That is most of what makes a call cheap (docs/adr/0002-hot-path-beside-the-sdk-session.md).
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import anyio
+import anyio.abc
+import orjson
+
+from interlock.connections.channel import Receiver
+from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode_leniently
+from interlock.connections.process import EndingTimes, ServerProcess, end_process, start_process
+from interlock.vocabulary.errors import ServerFailed
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.secret import Secret, masked
+from interlock.vocabulary.server import Era, ServerConfig, StdioTransport
+
+FIRST_READ, LARGEST_READ = 64 * 1024, 1024 * 1024
+"""Bytes asked of a pipe at once: grows while the server fills it."""
+OUTPUT_LIMIT = 8 * 1024 * 1024
+"""Bytes that may wait for a server that does not read; one larger message is taken when nothing waits."""
+STDERR_BYTES, STDERR_LINES = 64 * 1024, 200
+EXIT_WAIT = 0.25
+"""Seconds that the end of stdout waits for the exit status, so that the error can tell it."""
+
+
+class StdioChannel:
+    """One child process as a Channel. Use it once."""
+
+    def __init__(self, config: ServerConfig, *, times: EndingTimes | None = None) -> None:
+        if not isinstance(config.transport, StdioTransport):
+            raise TypeError(f"a stdio channel needs a stdio transport, not {type(config.transport).__name__}")
+        self._server = config.name
+        self._transport = config.transport
+        self._line_limit = config.line_limit
+        self._times = times
+        self._secrets = _secrets(config.transport)
+        self._child: ServerProcess | None = None
+        self._writer: _PipeWriter | None = None
+        self._stderr = _LineRing()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<StdioChannel {self._server!r} pid={self.process_id} closed={self._closed}>"
+
+    async def run(
+        self, receiver: Receiver, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        child = self._child = start_process(self._server, self._transport)
+        self._writer = _PipeWriter(child.stdin)
+        output = _MessageReader(child.stdout, self._server, receiver, self._line_limit, self._mask)
+        errors = _PipeReader(child.stderr, self._stderr.feed)
+        try:
+            task_status.started()
+            await self._until_over(child, output)
+            with suppress(TimeoutError):
+                errors.drain()
+            receiver.ended(self._verdict(child, output))
+        finally:
+            self._closed = True
+            self._writer.close()
+            output.close()
+            errors.close()
+            with anyio.CancelScope(shield=True):
+                await end_process(child, self._times)
+
+    async def _until_over(self, child: ServerProcess, output: "_MessageReader") -> None:
+        """Return when stdout ended or the process did; in either case with all that it still said delivered."""
+        async with anyio.create_task_group() as group:
+
+            async def first(event: anyio.Event) -> None:
+                await event.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(first, output.ended)
+            group.start_soon(first, child.exited)
+        if child.exited.is_set():
+            output.drain()  # a grandchild may hold the pipe open: there need not be an end of file
+        else:
+            await child.gone(EXIT_WAIT)
+
+    def _verdict(self, child: ServerProcess, output: "_MessageReader") -> ServerFailed:
+        tail = self.standard_error
+        last_words = f"; its last words on stderr: {_last_lines(tail)}" if tail.strip() else ""
+        if child.status is None:
+            how, facts = "closed its stdout", dict[str, int]()
+        elif child.status.signal is not None:
+            how, facts = f"was ended by {child.status}", {"signal": child.status.signal}
+        else:
+            how, facts = f"ended with {child.status}", {"exit_code": child.status.code or 0}
+        if output.unfinished:
+            how += " in the middle of a message"
+        return ServerFailed(
+            f'server "{self._server}" {how}{last_words}',
+            server=self._server,
+            kind="lost",
+            effect="none",
+            standard_error=tail,
+            **facts,
+        )
+
+    async def send(self, message: JsonObject, *, headers: Mapping[str, str] | None = None) -> None:
+        if self._writer is None or self._closed:
+            raise self._cannot_send("it is not running")
+        try:
+            data = orjson.dumps(message)
+        except TypeError as error:  # a lone surrogate, an integer beyond 64 bits, a value that is no JSON
+            raise self._cannot_send(f"it is not valid JSON ({error})") from error
+        problem = self._writer.write(data + b"\n")
+        if problem is not None:
+            raise self._cannot_send(problem)
+
+    def _cannot_send(self, why: str) -> ServerFailed:
+        return ServerFailed(f'a message could not be sent to server "{self._server}": {why}', server=self._server)
+
+    def abandon(self, request_id: int | str) -> bool:
+        return False
+
+    def adopted(self, era: Era, protocol_version: str) -> None:
+        pass
+
+    @property
+    def standard_error(self) -> str:
+        return self._mask(self._stderr.text())
+
+    @property
+    def process_id(self) -> int | None:
+        return None if self._child is None else self._child.pid
+
+    def _mask(self, text: str) -> str:
+        return masked(text, self._secrets)
+
+
+def _secrets(transport: StdioTransport) -> tuple[Secret, ...]:
+    written = (transport.command, *transport.args)
+    return (*transport.env.values(), *(text for text in written if isinstance(text, Secret)))
+
+
+def _last_lines(text: str) -> str:
+    return " / ".join(line.strip() for line in text.strip().splitlines()[-3:])[-500:]
+
+
+class _PipeReader:
+    """Feeds a pipe's bytes to a function as they come, until its end or `close()`."""
+
+    def __init__(self, descriptor: int, feed: Callable[[bytes], None]) -> None:
+        self._descriptor = descriptor
+        self._feed = feed
+        self._size = FIRST_READ
+        self._loop = asyncio.get_running_loop()
+        self.ended = anyio.Event()
+        self._loop.add_reader(descriptor, self._readable)
+
+    def _readable(self) -> bool:
+        """Read once. True if there may be more at once."""
+        try:
+            chunk = os.read(self._descriptor, self._size)
+        except BlockingIOError:
+            return False
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self.close()
+            return False
+        if len(chunk) == self._size and self._size < LARGEST_READ:
+            self._size *= 2
+        self._feed(chunk)
+        return True
+
+    def drain(self) -> None:
+        """Read what lies in the pipe now, and stop."""
+        rounds = 64  # more than a pipe holds: somebody else goes on writing
+        while not self.ended.is_set() and rounds and self._readable():
+            rounds -= 1
+        self.close()
+
+    def close(self) -> None:
+        if not self.ended.is_set():
+            self._loop.remove_reader(self._descriptor)
+            self.ended.set()
+
+
+class _MessageReader(_PipeReader):
+    """Turns stdout into messages for the receiver."""
+
+    def __init__(
+        self, descriptor: int, server: str, receiver: Receiver, limit: int, mask: Callable[[str], str]
+    ) -> None:
+        self._server = server
+        self._receiver = receiver
+        self._limit = limit
+        self._mask = mask
+        self._splitter = LineSplitter(limit)
+        super().__init__(descriptor, self._take)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether something other than blanks followed the last line feed; asked once, at the end."""
+        return bool(self._splitter.rest().strip())
+
+    def _take(self, chunk: bytes) -> None:
+        for line in self._splitter.feed(chunk):
+            if isinstance(line, LongLine):
+                self._too_long(line)
+                continue
+            try:
+                message = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                self._take_odd(line)
+            else:
+                self._receiver.message(message)
+
+    def _take_odd(self, line: bytes) -> None:
+        if not line or line.isspace():
+            return
+        try:
+            messages, problem = decode_leniently(line)
+        except NotJson as error:
+            self._receiver.diagnostic(error.kind, self._mask(line[:1000].decode("utf-8", "replace")))
+            self._fail(answered_id(line[:4096], line[-4096:]), "is not valid JSON")
+            return
+        if problem is not None:
+            self._receiver.diagnostic(problem, self._mask(line[:1000].decode("utf-8", "replace")))
+        for message in messages:
+            self._receiver.message(message)
+
+    def _too_long(self, line: LongLine) -> None:
+        if line.tail is None:
+            self._receiver.diagnostic("line_too_long", self._mask(line.head[:200].decode("utf-8", "replace")))
+            self._fail(answered_id(line.head, b""), self._beyond_limit())
+        elif answered_id(line.head, b"") is None:
+            self._fail(answered_id(line.head, line.tail), self._beyond_limit())
+
+    def _beyond_limit(self) -> str:
+        return f"is longer than {self._limit} bytes; raise `line_limit` if that is right"
+
+    def _fail(self, request_id: int | str | None, why: str) -> None:
+        if request_id is not None:
+            error = ServerFailed(
+                f'an answer of server "{self._server}" {why}', server=self._server, kind="protocol", effect="unknown"
+            )
+            self._receiver.failed(request_id, error)
+
+
+class _PipeWriter:
+    """Writes to a pipe at once, and keeps what does not fit until it does."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._waiting = bytearray()
+        self._problem: str | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def write(self, data: bytes) -> str | None:
+        """Take one whole line, or say why not."""
+        if self._problem is not None:
+            return self._problem
+        if self._waiting:
+            if len(self._waiting) + len(data) > OUTPUT_LIMIT:
+                return f"it does not read its input ({len(self._waiting)} bytes wait for it already)"
+            self._waiting += data
+            return None
+        written = self._write_now(data)
+        if self._problem is not None:
+            return self._problem
+        if written < len(data):
+            self._waiting += memoryview(data)[written:]
+            self._loop.add_writer(self._descriptor, self._writable)
+        return None
+
+    def _write_now(self, data: bytes | bytearray) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:
+            return 0
+        except OSError:  # EPIPE: it closed its stdin; the end of the process follows, or requests meet their deadline
+            self.close("it has closed its input")
+            return 0
+
+    def _writable(self) -> None:
+        del self._waiting[: self._write_now(self._waiting)]
+        if not self._waiting and self._problem is None:
+            self._loop.remove_writer(self._descriptor)
+
+    def close(self, problem: str = "it is being closed") -> None:
+        """Stop writing; the pipe itself belongs to the process."""
+        if self._problem is None:
+            self._problem = problem
+            self._loop.remove_writer(self._descriptor)
+            self._waiting.clear()
+
+
+class _LineRing:
+    """The newest lines of stderr, at most 64 KiB and 200 lines."""
+
+    def __init__(self) -> None:
+        self._lines: deque[bytes] = deque(maxlen=STDERR_LINES)
+        self._size = 0
+        self._unfinished = b""
+
+    def feed(self, chunk: bytes) -> None:
+        chunk = self._unfinished + chunk[-STDERR_BYTES:]
+        *lines, self._unfinished = chunk.split(b"\n")
+        self._unfinished = self._unfinished[-STDERR_BYTES // 8 :]
+        for line in lines[-STDERR_LINES:]:
+            self._add(line[: STDERR_BYTES // 8])
+
+    def _add(self, line: bytes) -> None:
+        if len(self._lines) == STDERR_LINES:
+            self._size -= len(self._lines[0]) + 1
+        self._lines.append(line)
+        self._size += len(line) + 1
+        while self._size > STDERR_BYTES:
+            self._size -= len(self._lines.popleft()) + 1
+
+    def text(self) -> str:
+        whole = [*self._lines, self._unfinished] if self._unfinished else list(self._lines)
+        return b"\n".join(whole).decode("utf-8", "replace")
