@@ -11,7 +11,6 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 import anyio
 import anyio.abc
@@ -30,6 +29,7 @@ FIRST_READ, LARGEST_READ = 64 * 1024, 1024 * 1024
 OUTPUT_LIMIT = 8 * 1024 * 1024
 """Bytes that may wait for a server that does not read; one larger message is taken when nothing waits."""
 STDERR_BYTES, STDERR_LINES = 64 * 1024, 200
+BROKEN_INPUT = "it has closed its input"
 EXIT_WAIT = 0.25
 """Seconds that the end of stdout waits for the exit status, so that the error can tell it."""
 
@@ -56,15 +56,15 @@ class StdioChannel:
     async def run(
         self, receiver: Receiver, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        child = self._child = start_process(self._server, self._transport)
+        over = anyio.Event()  # stdout ended, or the process did
+        child = self._child = start_process(self._server, self._transport, over.set)
         self._writer = _PipeWriter(child.stdin)
-        output = _MessageReader(child.stdout, self._server, receiver, self._line_limit, self._mask)
+        output = _MessageReader(child.stdout, self._server, receiver, self._line_limit, self._mask, over.set)
         errors = _PipeReader(child.stderr, self._stderr.feed)
         try:
             task_status.started()
-            await self._until_over(child, output)
-            with suppress(TimeoutError):
-                errors.drain()
+            await over.wait()
+            await self._last_moments(child, output, errors)
             receiver.ended(self._verdict(child, output))
         finally:
             self._closed = True
@@ -74,20 +74,11 @@ class StdioChannel:
             with anyio.CancelScope(shield=True):
                 await end_process(child, self._times)
 
-    async def _until_over(self, child: ServerProcess, output: "_MessageReader") -> None:
-        """Return when stdout ended or the process did; in either case with all that it still said delivered."""
-        async with anyio.create_task_group() as group:
-
-            async def first(event: anyio.Event) -> None:
-                await event.wait()
-                group.cancel_scope.cancel()
-
-            group.start_soon(first, output.ended)
-            group.start_soon(first, child.exited)
-        if child.exited.is_set():
-            output.drain()  # a grandchild may hold the pipe open: there need not be an end of file
-        else:
+    async def _last_moments(self, child: ServerProcess, output: "_MessageReader", errors: "_PipeReader") -> None:
+        if not child.exited.is_set():
             await child.gone(EXIT_WAIT)
+        output.drain()  # a grandchild may hold the pipe open: there need not be an end of file
+        errors.drain()
 
     def _verdict(self, child: ServerProcess, output: "_MessageReader") -> ServerFailed:
         tail = self.standard_error
@@ -153,12 +144,13 @@ def _last_lines(text: str) -> str:
 class _PipeReader:
     """Feeds a pipe's bytes to a function as they come, until its end or `close()`."""
 
-    def __init__(self, descriptor: int, feed: Callable[[bytes], None]) -> None:
+    def __init__(self, descriptor: int, feed: Callable[[bytes], None], on_end: Callable[[], None] = lambda: None):
         self._descriptor = descriptor
         self._feed = feed
+        self._on_end = on_end
         self._size = FIRST_READ
         self._loop = asyncio.get_running_loop()
-        self.ended = anyio.Event()
+        self._open = True
         self._loop.add_reader(descriptor, self._readable)
 
     def _readable(self) -> bool:
@@ -180,28 +172,35 @@ class _PipeReader:
     def drain(self) -> None:
         """Read what lies in the pipe now, and stop."""
         rounds = 64  # more than a pipe holds: somebody else goes on writing
-        while not self.ended.is_set() and rounds and self._readable():
+        while self._open and rounds and self._readable():
             rounds -= 1
         self.close()
 
     def close(self) -> None:
-        if not self.ended.is_set():
+        if self._open:
+            self._open = False
             self._loop.remove_reader(self._descriptor)
-            self.ended.set()
+            self._on_end()
 
 
 class _MessageReader(_PipeReader):
     """Turns stdout into messages for the receiver."""
 
     def __init__(
-        self, descriptor: int, server: str, receiver: Receiver, limit: int, mask: Callable[[str], str]
+        self,
+        descriptor: int,
+        server: str,
+        receiver: Receiver,
+        limit: int,
+        mask: Callable[[str], str],
+        on_end: Callable[[], None],
     ) -> None:
         self._server = server
         self._receiver = receiver
         self._limit = limit
         self._mask = mask
         self._splitter = LineSplitter(limit)
-        super().__init__(descriptor, self._take)
+        super().__init__(descriptor, self._take, on_end)
 
     @property
     def unfinished(self) -> bool:
@@ -271,26 +270,28 @@ class _PipeWriter:
             self._waiting += data
             return None
         written = self._write_now(data)
-        if self._problem is not None:
-            return self._problem
+        if written is None:
+            return BROKEN_INPUT
         if written < len(data):
             self._waiting += memoryview(data)[written:]
             self._loop.add_writer(self._descriptor, self._writable)
         return None
 
-    def _write_now(self, data: bytes | bytearray) -> int:
+    def _write_now(self, data: bytes | bytearray) -> int | None:
         try:
             return os.write(self._descriptor, data)
         except BlockingIOError:
             return 0
-        except OSError:  # EPIPE: it closed its stdin; the end of the process follows, or requests meet their deadline
-            self.close("it has closed its input")
-            return 0
+        except OSError:  # EPIPE: the end of the process follows, or what is in flight meets its deadline
+            self.close(BROKEN_INPUT)
+            return None
 
     def _writable(self) -> None:
-        del self._waiting[: self._write_now(self._waiting)]
-        if not self._waiting and self._problem is None:
-            self._loop.remove_writer(self._descriptor)
+        written = self._write_now(self._waiting)
+        if written is not None:
+            del self._waiting[:written]
+            if not self._waiting:
+                self._loop.remove_writer(self._descriptor)
 
     def close(self, problem: str = "it is being closed") -> None:
         """Stop writing; the pipe itself belongs to the process."""
