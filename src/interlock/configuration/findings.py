@@ -34,8 +34,9 @@ class Findings:
         return "; ".join([str(fatal[0]), *(f"`{p.key}`: {p.sentence}" for p in fatal[1:])]) if fatal else None
 
     def _add(self, key: str | None, sentence: str, *, fatal: bool) -> None:
+        key = None if key is None else shown(key)
         self.problems.append(
-            Problem(file=self.file, table=self.table, key=key, sentence=sentence, fatal=fatal),
+            Problem(file=self.file, table=self.table, key=key, sentence=_printable(sentence), fatal=fatal)
         )
 
 
@@ -70,5 +71,10 @@ class Resolver:
 
 def shown(name: str) -> str:
     """A name from a file, fit for a message: printable and at most 80 characters."""
-    plain = name if name.isprintable() else ascii(name)[1:-1]
+    plain = _printable(name)
     return plain if len(plain) <= 80 else plain[:79] + "…"
+
+
+def _printable(text: str) -> str:
+    """Escape sequences in a file must not reach a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -135,7 +135,8 @@ def _transport(table: ServerTable, resolver: Resolver) -> Transport | None:
     if table.url is not None:
         _refuse_foreign(table, ONLY_STDIO, "belongs to stdio servers, but `url` makes this an HTTP server", findings)
         return _http(table, table.url, resolver)
-    findings.refuse(None, "needs `command` (a stdio server) or `url` (an HTTP server)")
+    if not findings.verdict:
+        findings.refuse(None, "needs `command` (a stdio server) or `url` (an HTTP server)")
     return None
 
 
@@ -204,7 +205,7 @@ def _url(url: Text, resolver: Resolver) -> Text:
     if not good:
         if not resolver.findings.verdict:
             resolver.findings.refuse("url", 'must be a complete URL such as "https://example.org/mcp"')
-        return url
+        return ""
     return Secret(url) if isinstance(url, str) and (parts.query or "@" in parts.netloc) else url
 
 
