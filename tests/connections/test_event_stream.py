@@ -1,5 +1,7 @@
 """Server-sent events: the same events however the bytes are cut, and never more held than allowed."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,9 @@ def message(data: bytes, name: str = "message") -> ServerSentEvent:
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_each_kind_of_line_end_is_read(end: bytes) -> None:
     stream = EventStream(1000)
-    got = stream.feed(end.join([b"event: ping", b"data: 1", b"data:2", b"data:  3", b"id: 7", b"retry: 1500", b"", b""]))
+    got = stream.feed(
+        end.join([b"event: ping", b"data: 1", b"data:2", b"data:  3", b"id: 7", b"retry: 1500", b"", b""])
+    )
     got += stream.feed(b"data: next\n\n")
     assert got == [message(b"1\n2\n 3", "ping"), message(b"next")]
     assert stream.last_event_id == "7"
@@ -44,7 +48,9 @@ def test_an_event_without_data_still_gives_its_id() -> None:
     assert stream.last_event_id == "9"
 
 
-@pytest.mark.parametrize("line", [b"retry: soon", b"retry: -1", b"retry:", b"retry: 1e3", b"id: a\0b", b"retry: 99999999999999999"])
+@pytest.mark.parametrize(
+    "line", [b"retry: soon", b"retry: -1", b"retry:", b"retry: 1e3", b"id: a\0b", b"retry: 99999999999999999"]
+)
 def test_fields_with_values_that_the_standard_refuses_change_nothing(line: bytes) -> None:
     stream = EventStream(1000)
     stream.feed(line + b"\n\n")
@@ -83,7 +89,11 @@ def test_many_short_data_lines_are_bounded_too() -> None:
 
 def test_what_is_within_the_limit_passes_however_it_is_cut() -> None:
     text = b"data: 012345678\n\n"  # nine bytes and a line end
-    assert events(text, limit=16) == events(*[text[i : i + 1] for i in range(len(text))], limit=16) == [message(b"012345678")]
+    assert (
+        events(text, limit=16)
+        == events(*[text[i : i + 1] for i in range(len(text))], limit=16)
+        == [message(b"012345678")]
+    )
 
 
 def test_the_last_event_may_lack_its_blank_line() -> None:
@@ -94,8 +104,10 @@ def test_the_last_event_may_lack_its_blank_line() -> None:
 
 
 lines = st.sampled_from(
-    [b"data: one", b"data:two", b"data", b"event: ping", b"id: 5", b"id", b": comment", b":", b"", b"", b"foo: bar"]
-    + ["data: 漢字 é".encode(), b"retry: 20", b"\xef\xbb\xbfdata: marked", b"data: \xff\xfe"]
+    [
+        *(b"data: one", b"data:two", b"data", b"event: ping", b"id: 5", b"id", b": comment", b":", b"", b""),
+        *("data: 漢字 é".encode(), b"retry: 20", b"\xef\xbb\xbfdata: marked", b"data: \xff\xfe", b"foo: bar"),
+    ]
 )
 
 
@@ -108,7 +120,7 @@ def test_any_chunking_gives_the_same_events(script: list[tuple[bytes, bytes]], c
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     whole, cut, bytewise = EventStream(1000), EventStream(1000), EventStream(1000)
     expected = whole.feed(text) + whole.end()
-    got = [event for a, b in zip(places, places[1:], strict=False) for event in cut.feed(text[a:b])] + cut.end()
+    got = [event for a, b in pairwise(places) for event in cut.feed(text[a:b])] + cut.end()
     single = [event for i in range(len(text)) for event in bytewise.feed(text[i : i + 1])] + bytewise.end()
     assert expected == got == single
     assert whole.last_event_id == cut.last_event_id == bytewise.last_event_id

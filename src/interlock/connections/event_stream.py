@@ -31,9 +31,9 @@ class EventStream:
     was cut off. `retry` is in seconds, None until the server said it.
     """
 
-    def __init__(self, limit: int, last_event_id: str = "") -> None:
+    def __init__(self, limit: int, last_event_id: str = "", retry: float | None = None) -> None:
         self.last_event_id = last_event_id
-        self.retry: float | None = None
+        self.retry = retry
         self._limit = limit
         self._pieces: list[bytes] = []  # the line that has no end yet
         self._data: list[bytes] = []
@@ -44,6 +44,10 @@ class EventStream:
         self._first_line = True
         self._after_carriage_return = False
         self._too_large = False
+
+    def again(self) -> "EventStream":
+        """For the connection that goes on where this one ended."""
+        return EventStream(self._limit, self.last_event_id, self.retry)
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """The events that `chunk` completed, in order."""
