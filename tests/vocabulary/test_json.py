@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.vocabulary.json import canonical, compact
+from interlock.vocabulary.json import canonical, compact, ordered
 from tests.manifest import requirement
 
 VALUES = st.recursive(
@@ -31,6 +31,18 @@ def test_integers_over_64_bits_and_lone_surrogates_are_written_too() -> None:
 @given(value=st.dictionaries(st.text(max_size=5), VALUES))
 def test_canonical_text_does_not_depend_on_the_order_of_members(value: dict[str, object]) -> None:
     assert canonical(dict(reversed(value.items()))) == canonical(value)
+
+
+@settings(deadline=None)
+@given(value=VALUES)
+def test_an_ordered_copy_is_equal_and_sorted(value: object) -> None:
+    copy = ordered(value)
+    assert copy == value
+    assert compact(copy) == canonical(value)
+
+
+def test_an_ordered_copy_keeps_wide_integers() -> None:
+    assert ordered({"maximum": 2**70}) == {"maximum": 2**70}
 
 
 def test_what_is_no_json_or_too_deep_is_a_value_error() -> None:

@@ -57,7 +57,7 @@ class CatalogNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolListing:
-    """What one server listed, after the filters: the material of a refresh."""
+    """What one server listed, before any filter: the material of a refresh."""
 
     server: str
     tools: tuple[Tool, ...]

@@ -35,6 +35,18 @@ def canonical(value: JsonValue) -> str:
     return _write(value, sort_keys=True)
 
 
+def ordered(value: JsonValue) -> JsonValue:
+    """A copy of `value` whose objects have their members sorted by name, at every depth.
+
+    Raises:
+        ValueError: as `compact` does.
+    """
+    try:
+        return orjson.loads(orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS))
+    except orjson.JSONEncodeError:
+        return json.loads(_write_anything(value, sort_keys=True))
+
+
 def _write(value: JsonValue, *, sort_keys: bool) -> str:
     try:
         return orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS if sort_keys else 0).decode()

@@ -1,0 +1,24 @@
+"""What a Step offers to the model.
+
+Owns: the order of the tools, and the bytes that the same catalogue always gives (CAT-7).
+Never: offers an app-only tool, or changes with anything but the catalogue and the builtins.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from interlock.vocabulary.catalog import BuiltinEntry, Catalog
+from interlock.vocabulary.json import canonical
+from interlock.vocabulary.tool import ToolSpec
+
+
+def tools_for_model(catalog: Catalog, builtins: Mapping[str, BuiltinEntry]) -> tuple[ToolSpec, ...]:
+    """The specs for the model, sorted by name, builtins included and app-only tools left out."""
+    specs = [entry.spec for entry in catalog.entries.values() if entry.visible_to_model]
+    specs += [entry.spec for entry in builtins.values()]
+    return tuple(sorted(specs, key=lambda spec: spec.name))
+
+
+def canonical_bytes(tools: Iterable[ToolSpec]) -> bytes:
+    """The one JSON text of `tools`: equal for equal tools, in every process (CAT-7)."""
+    listed = [{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in tools]
+    return canonical(listed).encode()

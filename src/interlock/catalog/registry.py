@@ -1,0 +1,149 @@
+"""Which source owns which handlers: the one place where the catalogue changes.
+
+Owns: sources, the owner of every public name, the catalogue and its revision.
+Never: waits, half-applies a replacement, or lets one source take another's name (CAT-2, CAT-5).
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+from interlock.vocabulary.catalog import BuiltinEntry, Catalog, CatalogNote, ToolEntry
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.json import JsonValue, canonical
+from interlock.vocabulary.tool import Tool
+
+Handler: TypeAlias = ToolEntry | BuiltinEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What one source has put in: handlers by public name, notes, and a digest of the handlers."""
+
+    handlers: Mapping[str, Handler]
+    notes: tuple[CatalogNote, ...]
+    digest: bytes
+
+
+_NOTHING = _Source(handlers=MappingProxyType({}), notes=(), digest=hashlib.sha256(b"[]").digest())
+
+
+@dataclass(slots=True)
+class Registry:
+    """The handlers of one Thread by source; `catalog` is their frozen union.
+
+    Every observable change moves the revision by one. A replacement by the same handlers, byte for
+    byte, is not observable: the catalogue stays the same object, so that a server's storm of
+    identical refreshes costs later Steps and prompt caches nothing. Notes are replaced regardless.
+    """
+
+    _sources: dict[str, _Source] = field(default_factory=dict[str, _Source])
+    _owners: dict[str, str] = field(default_factory=dict[str, str])
+    _catalog: Catalog = field(default_factory=Catalog)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._catalog
+
+    @property
+    def builtins(self) -> Mapping[str, BuiltinEntry]:
+        """The functions of the host itself, sorted by name."""
+        return {
+            name: handler for name, handler in sorted(self._handlers().items()) if isinstance(handler, BuiltinEntry)
+        }
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(sorted(self._sources))
+
+    def notes(self, source: str | None = None) -> tuple[CatalogNote, ...]:
+        """What people should know about the tools of `source`, or of all sources in order."""
+        names = self.sources if source is None else (source,)
+        return tuple(note for name in names if name in self._sources for note in self._sources[name].notes)
+
+    def replace_source(self, source: str, handlers: Iterable[Handler], notes: Iterable[CatalogNote] = ()) -> Catalog:
+        """Put `handlers` in the place of everything that `source` had, and return the catalogue of now.
+
+        Costs what `source` had and has, and one merge of names.
+
+        Raises:
+            InvalidRequest: a name belongs to another source, which keeps it, or came twice (CAT-5).
+                Nothing has changed then.
+        """
+        new = _source(handlers, tuple(notes), source)
+        self._refuse_owned_names(source, new.handlers)
+        self._install(source, new)
+        return self._catalog
+
+    def remove_source(self, source: str) -> Catalog:
+        """Take out everything that `source` had; an unknown source is no error."""
+        if source not in self._sources:
+            return self._catalog
+        self._install(source, _NOTHING)
+        del self._sources[source]
+        return self._catalog
+
+    def _refuse_owned_names(self, source: str, names: Iterable[str]) -> None:
+        for name in names:
+            owner = self._owners.get(name, source)
+            if owner != source:
+                raise _taken(source, owner, name)
+
+    def _install(self, source: str, new: _Source) -> None:
+        old = self._sources.get(source, _NOTHING)
+        self._sources[source] = new
+        if old.digest == new.digest:
+            return
+        for name in old.handlers:
+            del self._owners[name]
+        self._owners.update(dict.fromkeys(new.handlers, source))
+        self._catalog = self._merged()
+
+    def _merged(self) -> Catalog:
+        entries = {name: handler for name, handler in self._handlers().items() if isinstance(handler, ToolEntry)}
+        ordered = {name: entries[name] for name in sorted(entries)}
+        return Catalog(revision=self._catalog.revision + 1, entries=MappingProxyType(ordered))
+
+    def _handlers(self) -> dict[str, Handler]:
+        """All handlers; sources in the order of their names, so that sorting meets long ordered runs."""
+        merged: dict[str, Handler] = {}
+        for name in sorted(self._sources):
+            merged.update(self._sources[name].handlers)
+        return merged
+
+
+def _source(handlers: Iterable[Handler], notes: tuple[CatalogNote, ...], source: str) -> _Source:
+    by_name: dict[str, Handler] = {}
+    for handler in sorted(handlers, key=lambda handler: handler.public_name):
+        if handler.public_name in by_name:
+            raise _taken(source, source, handler.public_name)
+        by_name[handler.public_name] = handler
+    facts = canonical([_facts(handler) for handler in by_name.values()])
+    digest = hashlib.sha256(facts.encode("utf-8", "surrogatepass")).digest()
+    return _Source(handlers=MappingProxyType(by_name), notes=notes, digest=digest)
+
+
+def _taken(source: str, owner: str, name: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"cannot take the tools of {source!r}: the name {name!r} belongs to {owner!r} already; rename one of the two",
+        source=source,
+        owner=owner,
+        name=name,
+    )
+
+
+def _facts(handler: Handler) -> JsonValue:
+    """All that can be observed of a handler. Compared as text: to Python, True equals 1."""
+    spec = [handler.spec.name, handler.spec.description, handler.spec.input_schema]
+    if isinstance(handler, BuiltinEntry):
+        return [handler.public_name, spec]
+    return [handler.public_name, spec, handler.server, handler.visible_to_model, _tool_facts(handler.tool)]
+
+
+def _tool_facts(tool: Tool) -> JsonValue:
+    hints = tool.annotations
+    read = [hints.title, hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint]
+    rest = tool.raw or [tool.input_schema, tool.output_schema, tool.icons, tool.meta]
+    return [tool.name, tool.title, tool.description, read, rest]
