@@ -1,7 +1,7 @@
 """The life of one call, from its start to its single end.
 
 Owns: the promise that every started item ends exactly once, whatever happens inside (LIF-1, LIF-4).
-Never: retries, clips, decides, or looks at what the operation does.
+Never: retries, decides, or looks at what the operation does.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,6 +11,7 @@ from typing import Protocol
 import anyio
 import anyio.lowlevel
 
+from interlock.history.clip import clip_text
 from interlock.vocabulary.conversation import Part
 from interlock.vocabulary.errors import Effect, InterlockError, ServerFailed
 from interlock.vocabulary.event import CallEnded, CallStarted, Event
@@ -52,6 +53,9 @@ class Ending:
     item: McpToolCallItem
     answer: Answer | None = None
 
+
+SENTENCE_LIMIT = 16 * 1024
+"""Bytes of an error's sentence: a server may have written most of it."""
 
 Operation = Callable[[Attempt], Awaitable[Answer]]
 
@@ -102,7 +106,8 @@ def _answered(item: McpToolCallItem, answer: Answer) -> Ending:
 
 
 def _failed(item: McpToolCallItem, code: str, message: str, effect: Effect) -> Ending:
-    return Ending(item=replace(item, status="failed", error=ItemError(code=code, message=message, effect=effect)))
+    error = ItemError(code=code, message=clip_text(message, SENTENCE_LIMIT), effect=effect)
+    return Ending(item=replace(item, status="failed", error=error))
 
 
 def _effect(error: InterlockError) -> Effect:

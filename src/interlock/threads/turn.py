@@ -1,0 +1,196 @@
+"""One request of a user, from its start to its single end.
+
+Owns: the loop sample → calls → outputs → next Step, its bound, and how it ended (TRN-1).
+Never: keeps history of its own; it reads the Journal's fold and records into the Journal.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import anyio
+
+from interlock.history.journal import Journal
+from interlock.threads.identity import new_id
+from interlock.threads.sampling import Sampling
+from interlock.threads.step import CallResult, Step
+from interlock.vocabulary.conversation import CallEntry, ModelEvent, ModelRequest, OutputEntry, Part, TextPart
+from interlock.vocabulary.errors import InterlockError, ModelFailed, StorageFailed
+from interlock.vocabulary.event import EntriesRecorded, Event, TurnEnded, TurnStatus
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.notice import DeltaNotice, Notice
+from interlock.vocabulary.ports import Clock, Model
+
+DEFAULT_MAX_STEPS = 100
+"""Samplings of one turn; a model that still calls tools then is taken to run in circles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRequest:
+    """What a turn is asked to do; `output_schema` asks for a last message in that JSON Schema."""
+
+    input: tuple[Part, ...]
+    model: Model
+    instructions: str = ""
+    output_schema: JsonObject | None = None
+    max_steps: int = DEFAULT_MAX_STEPS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """How a turn ended. `error` is a sentence when it failed; a blank last message is none."""
+
+    turn_id: str
+    status: TurnStatus
+    error: str | None = None
+    last_message: str | None = None
+
+
+class TurnRoom(Protocol):
+    """What a turn needs of its Thread."""
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def notify(self, notice: Notice) -> None: ...
+
+    def open_step(self, turn_id: str) -> AbstractAsyncContextManager[Step]: ...
+
+
+class Turn:
+    """A running or ended turn. It runs in a task of its Thread: whoever started it may go away."""
+
+    def __init__(self, turn_id: str, request: TurnRequest, room: TurnRoom) -> None:
+        self._id = turn_id
+        self._request = request
+        self._room = room
+        self._scope = anyio.CancelScope()
+        self._done = anyio.Event()
+        self._last_message: str | None = None
+        self._result: TurnResult | None = None
+        self._defect: Exception | None = None
+
+    def __repr__(self) -> str:
+        return f"<Turn {self._id} {self._result.status if self._result else 'in_progress'}>"
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    async def finished(self) -> TurnResult:
+        """Wait for the end, which is then stored.
+
+        Raises whatever broke inside the host, if that is why the turn failed.
+        """
+        await self._done.wait()
+        assert self._result is not None  # noqa: S101 -- set before the event, and never taken back
+        if self._defect is not None:
+            raise self._defect
+        return self._result
+
+    async def interrupt(self) -> None:
+        """End the turn as interrupted: its calls are cancelled and each writes its end. Returns once it has ended."""
+        self._scope.cancel()
+        await self._done.wait()
+
+    async def run(self) -> None:
+        """Run the turn, whose start is stored, to its end. Called once, by the Thread."""
+        status: TurnStatus = "interrupted"
+        error: str | None = None
+        try:
+            with self._scope:
+                await self._converse()
+                status = "completed"
+        except InterlockError as failure:
+            status, error = "failed", failure.message
+        except Exception as defect:
+            status, error, self._defect = "failed", f"the turn broke inside the host ({type(defect).__name__})", defect
+        finally:
+            await self._end(status, error)
+
+    async def _end(self, status: TurnStatus, error: str | None) -> None:
+        result = TurnResult(turn_id=self._id, status=status, error=error, last_message=self._last_message)
+        try:
+            await self._record(TurnEnded(turn_id=self._id, status=status, error=error, last_message=self._last_message))
+        except StorageFailed as failure:
+            result = TurnResult(turn_id=self._id, status="failed", error=failure.message)
+        finally:
+            self._result = result
+            self._done.set()
+
+    async def _converse(self) -> None:
+        for _ in range(self._request.max_steps):
+            async with self._room.open_step(self._id) as step:
+                calls = await self._sample(step)
+                if not calls:
+                    return
+                await self._answer(step, calls)
+        raise ModelFailed(
+            f"the turn was stopped after {self._request.max_steps} steps: the model kept calling tools; "
+            "ask for less at once, or raise max_steps"
+        )
+
+    async def _sample(self, step: Step) -> tuple[CallEntry, ...]:
+        sampling = Sampling(turn_id=self._id, new_id=lambda: new_id(self._room.clock))
+        facts = sampling.broken_off
+        try:
+            await self._listen(step, sampling)
+            facts = sampling.whole
+        finally:
+            self._last_message = sampling.last_message or self._last_message
+            await self._record(*facts())
+        return sampling.calls
+
+    async def _listen(self, step: Step, sampling: Sampling) -> None:
+        request = ModelRequest(
+            entries=self._room.journal.state.entries,
+            instructions=self._request.instructions,
+            tools=step.tools,
+            output_schema=self._request.output_schema,
+        )
+        stream = cast(AsyncGenerator[ModelEvent, None], self._request.model.sample(request))
+        async with aclosing(stream) as events:
+            async for event in events:
+                delta = sampling.take(event)
+                if delta is not None:
+                    self._room.notify(DeltaNotice(turn_id=self._id, item_id=delta.item_id, text=delta.text))
+        if not sampling.completed:
+            raise ModelFailed(f"the answer of model {self._request.model.name!r} ended before it was complete")
+
+    async def _answer(self, step: Step, calls: Sequence[CallEntry]) -> None:
+        """Run the calls side by side; their outputs are recorded in the order of the calls, whatever happens."""
+        results: list[CallResult | None] = [None] * len(calls)
+        defects: list[Exception] = []
+
+        async def run(index: int, call: CallEntry) -> None:
+            try:
+                results[index] = await step.call(call.call_id, call.name, call.arguments)
+            except Exception as defect:  # the others finish first
+                defects.append(defect)
+
+        try:
+            async with anyio.create_task_group() as tasks:
+                for index, call in enumerate(calls):
+                    tasks.start_soon(run, index, call)
+        finally:
+            outputs = tuple(_output(call, result) for call, result in zip(calls, results, strict=True))
+            await self._record(EntriesRecorded(turn_id=self._id, entries=outputs))
+        if defects:
+            raise defects[0]
+
+    async def _record(self, *events: Event) -> None:
+        # What was said or done is written also while the turn is being cancelled: history without it would be wrong.
+        if events:
+            with anyio.CancelScope(shield=True):
+                await self._room.journal.record(*events)
+
+
+def _output(call: CallEntry, result: CallResult | None) -> OutputEntry:
+    if result is not None:
+        return result.output
+    text = f"the call of {call.name!r} was interrupted; what it did is unknown"
+    return OutputEntry(call_id=call.call_id, content=(TextPart(text=text),), success=False)
