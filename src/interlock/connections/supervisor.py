@@ -1,0 +1,371 @@
+"""The one owner of a server's sessions: starts it, waits for its end, starts it again.
+
+Owns: the state of one configured server, its current session, and all that outlives a session
+(restarts, diagnostics, the newest stderr, the era that worked).
+Never: sends a request of a caller or makes values of results; `connection` does, on the session it gets here.
+
+One task runs `run`, from the first start to the last close. Everybody else only reads the state,
+waits for it to change, or asks the owner to stop.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import anyio
+
+from interlock.connections.session import Session, SessionHandlers, open_session
+from interlock.connections.startup import Recovery, State
+from interlock.vocabulary.errors import ServerFailed, ServerFailure
+from interlock.vocabulary.server import (
+    Diagnostic,
+    Era,
+    HttpTransport,
+    ServerConfig,
+    ServerReport,
+    ServerStatus,
+)
+
+logger = logging.getLogger(__name__)
+
+HTTP_PAUSES: Final = (0.25, 1.0)
+"""Seconds between the tries of an HTTP server's first contact (BEHAVIOUR section 3); a process gets one."""
+STANDARD_ERROR_KEPT: Final = 16 * 1024
+"""Characters of stderr that are kept from sessions that ended."""
+SLACK: Final = 1.0
+"""Seconds that a waiter grants beyond the start-up deadline, to hear the reason of the failure itself."""
+QUICK: Final = 1.0
+"""A session that was lost sooner (seconds) after being re-opened at once is re-opened under the backoff."""
+LONGEST_OBLIGED: Final = 300.0
+"""Seconds of Retry-After that are honoured; a server cannot send us away for longer."""
+
+WAITING: Final = frozenset({ServerStatus.FAILED, ServerStatus.AUTHENTICATION_REQUIRED})
+"""States in which the owner waits for the time of the next try."""
+
+Listener = Callable[[], None]
+
+
+class Opener(Protocol):
+    """`open_session`, or what a test puts in its place."""
+
+    def __call__(
+        self, config: ServerConfig, *, timeout: float, era: Era | None, handlers: SessionHandlers
+    ) -> AbstractAsyncContextManager[Session]: ...
+
+
+class Supervisor:
+    """One configured server, supervised. `config` may be replaced by one of equal identity.
+
+    `randomness` gives numbers in [0, 1) for the jitter of the backoff.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        handlers: SessionHandlers,
+        era: Era | None = None,
+        opener: Opener = open_session,
+        recovery: Recovery | None = None,
+        randomness: Callable[[], float] = random.random,
+    ) -> None:
+        self.config = config
+        self.era = era
+        self.state = State()
+        if config.problem is not None:  # never started, so never moved (CFG-3)
+            self.state = State(status=ServerStatus.FAILED, reason=config.problem)
+        self.handlers = handlers
+        self._opener = opener
+        self._recovery = recovery or Recovery()
+        self._randomness = randomness
+        self._next_try: float | None = 0.0 if config.problem is None else None
+        self._starts = 0
+        self._session: Session | None = None
+        self._introduction: ServerReport | None = None
+        self._past_diagnostics: tuple[Diagnostic, ...] = ()
+        self._past_standard_error = ""
+        self._reopened = False
+        self._asked_again = False
+        self._listeners: list[Listener] = []
+        self._changed = anyio.Event()
+        self._over = anyio.Event()
+        self._closing = False
+        self._scope: anyio.CancelScope | None = None
+
+    def __repr__(self) -> str:
+        return f"<Supervisor {self.config.name!r} {self.state.status.value} starts={self._starts}>"
+
+    # ---- what anybody may ask
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def session(self) -> Session | None:
+        """The session that can be asked right now."""
+        session = self._session
+        return None if session is None or session.ended.is_set() else session
+
+    @property
+    def closing(self) -> bool:
+        """Whether it was asked to end, or has ended; nothing may be built on it any more."""
+        return self._closing
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Have `listener` called after every change of state, until the returned function is called."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def report(self) -> ServerReport:
+        """A frozen copy of the present; what only a session can know is from the last one that was ready."""
+        config, session = self.config, self._session
+        known = self._introduction or ServerReport(name=config.name, status=self.state.status)
+        return replace(
+            known,
+            status=self.state.status,
+            reason=self.state.reason,
+            required=config.required,
+            transport="http" if isinstance(config.transport, HttpTransport) else "stdio",
+            restarts=max(0, self._starts - 1),
+            process_id=session.process_id if session else None,
+            diagnostics=merged(self._past_diagnostics, session.diagnostics() if session else ()),
+            standard_error=(self._past_standard_error + (session.standard_error if session else ""))[
+                -STANDARD_ERROR_KEPT:
+            ],
+        )
+
+    async def ready_session(self, timeout: float) -> Session:
+        """The session, waited for within `timeout` seconds and the start-up deadline.
+
+        A start that is under way is waited for; so is the restart of a server that was ready once, if it is due in
+        time (CON-6). A server that failed to start fails the caller at once.
+
+        Raises:
+            ServerFailed: effect "none"; kind "unavailable", "authentication" or "deadline".
+        """
+        deadline = anyio.current_time() + min(timeout, self.config.startup_timeout + SLACK)
+        while (session := self.session) is None:
+            self._refuse_if_hopeless(deadline)
+            with anyio.CancelScope(deadline=deadline):
+                await self._changed.wait()
+            if anyio.current_time() >= deadline and self.session is None:
+                raise self._refusal("deadline", f"it was not ready in time, but {self.state.status.value}")
+        return session
+
+    def retry(self) -> None:
+        """Try a failed server again soon, whatever the backoff says: the user asked, or mended something.
+
+        Not sooner than the first backoff after the failure: many who ask are no reason for a storm.
+        """
+        if self.config.problem is not None or self.state.status not in WAITING:
+            return
+        soon = max(anyio.current_time(), self.state.since + self._recovery.backoff.first)
+        self._next_try = soon if self._next_try is None else min(soon, self._next_try)
+        self._asked_again = True
+        self._interrupt()
+
+    def close(self) -> None:
+        """Ask the owner to end the session and itself; from any task, at once, any number of times."""
+        self._closing = True
+        self._interrupt()
+        self._tell()
+
+    async def wait_closed(self) -> None:
+        """Return once the owner has ended and nothing of the server is left."""
+        await self._over.wait()
+
+    # ---- the owner task
+
+    async def run(self) -> None:
+        """Own the server until `close` or cancellation. Never raises ServerFailed."""
+        try:
+            while await self._until_next_try():
+                await self._one_life()
+        finally:
+            self._finish()
+
+    async def _until_next_try(self) -> bool:
+        """Wait for the backoff, or for ever where nothing is tried again; False: it is time to end."""
+        while not self._closing:
+            due = self._next_try
+            if due is not None and due <= anyio.current_time():
+                return True
+            with self._interruptible():
+                await (anyio.sleep_forever() if due is None else anyio.sleep_until(due))
+        return False
+
+    async def _one_life(self) -> None:
+        began = anyio.current_time()
+        self._next_try = None
+        self._starts += 1
+        self._asked_again = False
+        self._move(ServerStatus.STARTING)
+        try:
+            with self._interruptible():
+                async with AsyncExitStack() as stack:
+                    session = await self._first_contact(stack, began + self.config.startup_timeout)
+                    self._became_ready(session, began)
+                    with self._interruptible():
+                        await session.ended.wait()
+                    self._left(session)
+        except ServerFailed as error:
+            self._broke(error)
+        except Exception as error:  # a fault of ours with one server must not take the others away (CON-1)
+            logger.exception("the session of server %r ended by a fault of the host", self.name)
+            self._broke(self._refusal("unavailable", f"the host failed to handle it ({type(error).__name__})"))
+
+    async def _first_contact(self, stack: AsyncExitStack, deadline: float) -> Session:
+        pauses = iter(HTTP_PAUSES if isinstance(self.config.transport, HttpTransport) else ())
+        while True:
+            try:
+                timeout = deadline - anyio.current_time()
+                opening = self._opener(self.config, timeout=timeout, era=self.era, handlers=self.handlers)
+                return await stack.enter_async_context(opening)
+            except ServerFailed as error:
+                pause = next(pauses, None)
+                if pause is None or not retryable(error) or anyio.current_time() + pause >= deadline:
+                    raise
+            await anyio.sleep(pause)
+
+    def _became_ready(self, session: Session, began: float) -> None:
+        self._session = session
+        self._introduction = ServerReport(
+            name=self.config.name,
+            status=ServerStatus.READY,
+            info=session.info,
+            protocol_version=session.protocol_version,
+            era=session.era,
+            capabilities=session.capabilities,
+            instructions=session.instructions,
+            seconds_to_ready=anyio.current_time() - began,
+        )
+        self.era = session.era
+        self._move(ServerStatus.READY)
+
+    def _left(self, session: Session) -> None:
+        """The session is over, or about to be because we are closing."""
+        self._session = None
+        self._past_diagnostics = merged(self._past_diagnostics, session.diagnostics())
+        self._past_standard_error = (self._past_standard_error + session.standard_error)[-STANDARD_ERROR_KEPT:]
+        if self._closing:
+            return
+        error = session.failure or self._refusal("lost", "its session ended without a word")
+        lived = anyio.current_time() - self.state.since
+        # A lost HTTP session is opened again at once (CON-7), but not in a circle.
+        at_once = error.facts.get("session_lost") is True and not (self._reopened and lived < QUICK)
+        self._failed(error, lived=lived, at_once=at_once)
+
+    def _broke(self, error: ServerFailed) -> None:
+        """The start failed; or, after a life, closing did, which changes nothing any more."""
+        if self.state.status is ServerStatus.STARTING:
+            self._failed(error, lived=0.0, at_once=False)
+        elif self.state.status is ServerStatus.READY and not self._closing:
+            self._session = None
+            self._failed(error, lived=anyio.current_time() - self.state.since, at_once=False)
+
+    def _failed(self, error: ServerFailed, *, lived: float, at_once: bool) -> None:
+        """Decide when the next try is, before anybody learns of the failure."""
+        now = anyio.current_time()
+        self._reopened = at_once
+        self._next_try = now if at_once else None
+        if error.kind == "authentication" and self.state.status is ServerStatus.STARTING:
+            self._move(ServerStatus.AUTHENTICATION_REQUIRED, error.message)
+            return
+        if not at_once and self.config.restart == "always":
+            self._recovery = self._recovery.failed(now, lived=lived)
+            self._next_try = now + max(self._recovery.delay(now, self._randomness()), _asked_to_wait(error))
+        self._move(ServerStatus.FAILED, error.message)
+
+    def _finish(self) -> None:
+        """Nothing is left of the server: say so, once and for all."""
+        self._closing = True
+        self._session = None
+        if not self.state.over:
+            starting = self.state.status is ServerStatus.STARTING
+            self._move(ServerStatus.CANCELLED if starting else ServerStatus.CLOSED, self.state.reason)
+        self._over.set()
+
+    # ---- small parts
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """What runs inside is given up when somebody calls `close` (or `retry`, during a wait).
+
+        After an inner context the outer one is no longer interruptible: a session that was ready is closed in
+        peace, not cancelled.
+        """
+        with anyio.CancelScope() as scope:
+            self._scope = scope
+            if self._closing:
+                scope.cancel()
+            try:
+                yield
+            finally:
+                self._scope = None
+
+    def _interrupt(self) -> None:
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def _move(self, status: ServerStatus, reason: str | None = None) -> None:
+        self.state = self.state.moved(status, at=anyio.current_time(), reason=reason)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _refuse_if_hopeless(self, deadline: float) -> None:
+        """Raise when no wait until `deadline` can help."""
+        status, due = self.state.status, self._next_try
+        if self._closing:
+            raise self._refusal("unavailable", "its connection is closed")
+        if status is ServerStatus.AUTHENTICATION_REQUIRED and not self._asked_again:
+            raise self._refusal("authentication", self.state.reason or "it wants credentials")
+        if status is not ServerStatus.FAILED:
+            return
+        hopeful = self._introduction is not None or self._asked_again
+        patience = deadline if hopeful else anyio.current_time()
+        if due is None or due > patience:
+            raise self._refusal("unavailable", self._why_failed(due))
+
+    def _why_failed(self, due: float | None) -> str:
+        reason = self.state.reason or "it failed"
+        if due is None:
+            return reason
+        wait = max(0.0, due - anyio.current_time())
+        given_up = " after failing again and again" if self._recovery.given_up else ""
+        return f"{reason} (next try{given_up} in {wait:.0f} s)"
+
+    def _refusal(self, kind: ServerFailure, reason: str) -> ServerFailed:
+        return ServerFailed(f"server {self.name!r} is not available: {reason}", server=self.name, kind=kind)
+
+
+def retryable(error: ServerFailed) -> bool:
+    """Whether the same request over HTTP may fare better in a moment: no connection, 429, or a 5xx."""
+    status = error.facts.get("status")
+    if isinstance(status, int):
+        return status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return error.kind in {"unavailable", "lost"}
+
+
+def merged(past: tuple[Diagnostic, ...], present: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """Counts of several sessions added up by kind; the newest example stays."""
+    sums = {entry.kind: entry for entry in past}
+    for entry in present:
+        count = sums[entry.kind].count if entry.kind in sums else 0
+        sums[entry.kind] = replace(entry, count=entry.count + count)
+    return tuple(sums.values())
+
+
+def _asked_to_wait(error: ServerFailed) -> float:
+    """Retry-After in seconds, as far as we oblige."""
+    wait = error.facts.get("retry_after")
+    return min(float(wait), LONGEST_OBLIGED) if isinstance(wait, int | float) else 0.0
