@@ -1,5 +1,5 @@
-"""What a Thread remembers: the Journal, the fold of its events, and the cutting of long texts.
+"""What a Thread has been: its journal, and what follows from it.
 
-Owns: the one writer of a Thread's events, their projection into history and items, truncation.
-Never: knows how events are stored (`stores` does), or asks a server or a model.
+Owns: the one writer of a Thread's events, the fold of events into turns and history, the clipping of text.
+Never: knows a database; stores are reached through the port EventStore.
 """

@@ -4,7 +4,8 @@ Owns: the ports: Connection, EventStore, Model, Clock.
 Never: implements one.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from interlock.vocabulary.conversation import ModelEvent, ModelRequest
@@ -93,17 +94,33 @@ class EventStore(Protocol):
         """Store all `events` or none, numbered from `after` + 1; durable when it returns.
 
         StorageFailed when the Thread's last sequence is not `after`: somebody else wrote.
+        InvalidRequest, and nothing stored, when an event holds what JSON cannot carry. Once begun
+        it is carried to its outcome: a cancellation that comes meanwhile is delivered after it returned.
         """
         ...
 
-    def read(self, thread_id: str, *, after: int = 0) -> AsyncIterator[StoredEvent]:
-        """The events numbered above `after`, in order, in bounded memory."""
+    def read(self, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
+        """The events numbered above `after`, in order, in bounded memory; the caller closes it (aclosing)."""
+        ...
+
+    def claim(self, thread_id: str) -> AbstractAsyncContextManager[None]:
+        """The right to be the one writer of a Thread, for as long as the block lasts (HIS-7).
+
+        StorageFailed when somebody holds it, with the facts `process_id`, `host` and `since`
+        (milliseconds since the Unix epoch) of the owner. A dead owner's claim is free.
+        """
         ...
 
     async def find(self, thread_id: str) -> ThreadRecord | None: ...
 
-    async def threads(self, *, limit: int = 50, before: int | None = None) -> tuple[ThreadRecord, ...]:
-        """Newest first by `updated_at`; `before` is an `updated_at` to continue below."""
+    async def threads(
+        self, *, limit: int = 50, before: int | None = None, before_id: str | None = None
+    ) -> tuple[ThreadRecord, ...]:
+        """Newest first by `updated_at`, then by id, largest first.
+
+        To continue a list, pass the last record's `updated_at` as `before` and its `thread_id` as
+        `before_id`; without `before_id` the list continues below that time.
+        """
         ...
 
 

@@ -1,0 +1,235 @@
+"""A Thread as its events make it.
+
+Owns: how each event changes turns, items, the model's history and what is still open.
+Never: decides what happens next, waits, or refuses a stored event: odd history stays readable (HIS-8).
+
+`Fold` is the mutable builder inside the Journal, one step per event; `ThreadState` is the frozen view
+that others hold. The same events always make equal states (HIS-1).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from interlock.vocabulary.conversation import CallEntry, Entry, OutputEntry, Part, Usage
+from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
+    EntriesRecorded,
+    Event,
+    MessageCompleted,
+    StepCaptured,
+    StoredEvent,
+    ThreadNamed,
+    ThreadStarted,
+    TurnEnded,
+    TurnStarted,
+    TurnStatus,
+    UsageRecorded,
+)
+from interlock.vocabulary.item import ThreadItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnState:
+    """One Turn: its items in the order in which they began. Times are milliseconds since the Unix epoch."""
+
+    turn_id: str
+    status: TurnStatus = "in_progress"
+    implicit: bool = False
+    input: tuple[Part, ...] = ()
+    model: str | None = None
+    items: tuple[ThreadItem, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    error: str | None = None
+    last_message: str | None = None
+    started_at: int = 0
+    ended_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadState:
+    """A Thread after `last_sequence` events.
+
+    `entries` is the model's history; `unanswered` are its function calls that have no output yet
+    (a model accepts no history with such calls: after an interruption, outputs are recorded for
+    them). `open_calls` are started and not ended; `open_turn` is the running Turn's id: both found at
+    a start, they were interrupted (LIF-1). `used_call_ids` are all that ever began (LIF-8).
+    """
+
+    thread_id: str
+    last_sequence: int = 0
+    name: str | None = None
+    model: str | None = None
+    forked_from: str | None = None
+    created_at: int | None = None
+    updated_at: int | None = None
+    turns: tuple[TurnState, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    unanswered: tuple[CallEntry, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    open_turn: str | None = None
+    open_calls: tuple[CallStarted, ...] = ()
+    used_call_ids: frozenset[str] = frozenset()
+
+    @property
+    def exists(self) -> bool:
+        return self.last_sequence > 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """A Turn being built; `frozen` is its view while nothing has changed."""
+
+    state: TurnState
+    items: list[ThreadItem] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    """Where the item of each call stands in `items`."""
+    frozen: TurnState | None = None
+
+    def change(self, **members: object) -> None:
+        self.state = replace(self.state, **members)  # type: ignore[arg-type] # members of TurnState, by name
+        self.frozen = None
+
+    def put(self, item: ThreadItem) -> None:
+        """Add an item, or replace the item of the same call."""
+        place = self.places.get(item.id)
+        if place is None:
+            self.places[item.id] = len(self.items)
+            self.items.append(item)
+        else:
+            self.items[place] = item
+        self.frozen = None
+
+    def view(self) -> TurnState:
+        if self.frozen is None:
+            self.frozen = replace(self.state, items=tuple(self.items))
+        return self.frozen
+
+
+class Fold:
+    """Builds a ThreadState event by event; each step costs the same however long the history is."""
+
+    def __init__(self, thread_id: str) -> None:
+        self._facts = ThreadState(thread_id=thread_id)
+        self._turns: dict[str, _Turn] = {}
+        self._entries: list[Entry] = []
+        self._unanswered: dict[str, CallEntry] = {}
+        self._open_calls: dict[str, CallStarted] = {}
+        self._used_call_ids: set[str] = set()
+        self._view: ThreadState | None = None
+
+    @property
+    def last_sequence(self) -> int:
+        return self._facts.last_sequence
+
+    @property
+    def open_turn(self) -> str | None:
+        return self._facts.open_turn
+
+    def has_turn(self, turn_id: str) -> bool:
+        return turn_id in self._turns
+
+    def is_used(self, call_id: str) -> bool:
+        return call_id in self._used_call_ids
+
+    def is_open(self, call_id: str) -> bool:
+        return call_id in self._open_calls
+
+    @property
+    def state(self) -> ThreadState:
+        """The frozen view; made when asked for, and kept until the next event."""
+        if self._view is None:
+            self._view = replace(
+                self._facts,
+                turns=tuple([turn.view() for turn in self._turns.values()]),
+                entries=tuple(self._entries),
+                unanswered=tuple(self._unanswered.values()),
+                open_calls=tuple(self._open_calls.values()),
+                used_call_ids=frozenset(self._used_call_ids),
+            )
+        return self._view
+
+    def apply(self, stored: StoredEvent) -> None:
+        self._view = None
+        created_at = stored.at if self._facts.created_at is None else self._facts.created_at
+        self._know(last_sequence=stored.sequence, created_at=created_at, updated_at=stored.at)
+        self._apply(stored.event, stored.at)
+
+    def _apply(self, event: Event, at: int) -> None:
+        match event:
+            case ThreadStarted():
+                self._know(name=event.name, model=event.model, forked_from=event.forked_from)
+            case ThreadNamed():
+                self._know(name=event.name)
+            case TurnStarted():
+                self._start_turn(event, at)
+            case TurnEnded():
+                self._end_turn(event, at)
+            case EntriesRecorded():
+                self._add_entries(event.entries)
+            case MessageCompleted():
+                self._turn(event.turn_id).put(event.item)
+            case CallStarted():
+                self._start_call(event)
+            case CallEnded():
+                self._end_call(event)
+            case UsageRecorded():
+                self._add_usage(event)
+            case StepCaptured():
+                pass  # what a Step saw explains calls; it changes nothing
+
+    def _know(self, **members: object) -> None:
+        self._facts = replace(self._facts, **members)  # type: ignore[arg-type] # members of ThreadState, by name
+
+    def _turn(self, turn_id: str) -> _Turn:
+        """The Turn of that id; a stored event may speak of one whose start was never stored."""
+        if turn_id not in self._turns:
+            self._turns[turn_id] = _Turn(state=TurnState(turn_id=turn_id))
+        return self._turns[turn_id]
+
+    def _start_turn(self, event: TurnStarted, at: int) -> None:
+        self._turn(event.turn_id).change(
+            status="in_progress", implicit=event.implicit, input=event.input, model=event.model, started_at=at
+        )
+        self._know(open_turn=event.turn_id, model=event.model or self._facts.model)
+
+    def _end_turn(self, event: TurnEnded, at: int) -> None:
+        self._turn(event.turn_id).change(
+            status=event.status, error=event.error, last_message=event.last_message, ended_at=at
+        )
+        if self._facts.open_turn == event.turn_id:
+            self._know(open_turn=None)
+
+    def _add_entries(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._entries.append(entry)
+            match entry:
+                case CallEntry():
+                    self._unanswered[entry.call_id] = entry
+                case OutputEntry():
+                    self._unanswered.pop(entry.call_id, None)
+                case _:
+                    pass
+
+    def _start_call(self, event: CallStarted) -> None:
+        self._used_call_ids.add(event.item.id)
+        self._open_calls[event.item.id] = event
+        self._turn(event.turn_id).put(event.item)
+
+    def _end_call(self, event: CallEnded) -> None:
+        self._used_call_ids.add(event.item.id)
+        self._open_calls.pop(event.item.id, None)
+        self._turn(event.turn_id).put(event.item)
+
+    def _add_usage(self, event: UsageRecorded) -> None:
+        turn = self._turn(event.turn_id)
+        turn.change(usage=turn.state.usage + event.usage)
+        self._know(usage=self._facts.usage + event.usage)
+
+
+def fold(thread_id: str, events: Iterable[StoredEvent]) -> ThreadState:
+    """The state after all of `events`, from the first."""
+    folding = Fold(thread_id)
+    for stored in events:
+        folding.apply(stored)
+    return folding.state

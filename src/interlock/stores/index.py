@@ -1,0 +1,45 @@
+"""The index of Threads, asked through SQLAlchemy: the same questions to SQLite and PostgreSQL.
+
+Owns: the queries behind `find` and `threads`.
+Never: writes.
+"""
+
+from typing import Any
+
+from sqlalchemy import Row, Select, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from interlock.stores.schema import threads as table
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.event import ThreadRecord
+
+MAXIMUM_PAGE = 1000
+
+
+async def find(engine: AsyncEngine, thread_id: str) -> ThreadRecord | None:
+    async with engine.connect() as connection:
+        row = (await connection.execute(select(table).where(table.c.thread_id == thread_id))).one_or_none()
+    return None if row is None else _record(row)
+
+
+async def threads(
+    engine: AsyncEngine, *, limit: int, before: int | None, before_id: str | None
+) -> tuple[ThreadRecord, ...]:
+    if not 1 <= limit <= MAXIMUM_PAGE:
+        raise InvalidRequest(f"cannot list {limit} threads at once; ask for 1 to {MAXIMUM_PAGE}", limit=limit)
+    async with engine.connect() as connection:
+        rows = await connection.execute(_page(before, before_id).limit(limit))
+    return tuple(_record(row) for row in rows)
+
+
+def _page(before: int | None, before_id: str | None) -> Select[Any]:
+    query = select(table).order_by(table.c.updated_at.desc(), table.c.thread_id.desc())
+    if before is None:
+        return query
+    if before_id is None:
+        return query.where(table.c.updated_at < before)
+    return query.where(tuple_(table.c.updated_at, table.c.thread_id) < (before, before_id))
+
+
+def _record(row: Row[Any]) -> ThreadRecord:
+    return ThreadRecord(**row._mapping)

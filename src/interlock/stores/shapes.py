@@ -1,0 +1,153 @@
+"""Frozen dataclasses as JSON objects, member by member.
+
+Owns: how a declared shape is written and read: every member named, absent instead of null where a
+field may be absent, a tag where a union has to be told apart.
+Never: guesses: a member that is missing, of the wrong type or not declared refuses the whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Generic, Protocol, TypeVar
+
+from interlock.vocabulary.json import JsonObject, JsonValue
+
+T = TypeVar("T")
+
+
+class Shape(Protocol):
+    """How one value is written as JSON and read back. `read` raises ValueError in words."""
+
+    def write(self, value: Any) -> JsonValue: ...
+
+    def read(self, json: JsonValue) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A JSON value that stays as it is; `types` are what reading accepts (None: anything)."""
+
+    name: str
+    types: tuple[type, ...] | None = None
+
+    def write(self, value: Any) -> JsonValue:
+        return value
+
+    def read(self, json: JsonValue) -> Any:
+        if self.types is not None and type(json) not in self.types:
+            raise ValueError(f"{_shown(json)} is not {self.name}")
+        return json
+
+
+TEXT = Plain("a text", (str,))
+OPTIONAL_TEXT = Plain("a text or null", (str, type(None)))
+INTEGER = Plain("an integer", (int,))
+BOOLEAN = Plain("true or false", (bool,))
+ANY = Plain("any JSON")
+OBJECT = Plain("an object", (dict,))
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def write(self, value: Any) -> JsonValue:
+        return value
+
+    def read(self, json: JsonValue) -> Any:
+        if json not in self.words:
+            raise ValueError(f"{_shown(json)} is none of {', '.join(self.words)}")
+        return json
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A tuple of values of one shape, written as an array."""
+
+    shape: Shape
+
+    def write(self, value: Any) -> JsonValue:
+        return [self.shape.write(item) for item in value]
+
+    def read(self, json: JsonValue) -> Any:
+        if not isinstance(json, list):
+            raise ValueError(f"{_shown(json)} is not an array")
+        return tuple([self.shape.read(item) for item in json])
+
+
+class Record(Generic[T]):
+    """A dataclass as a JSON object. `members` names every field with its shape; a field forgotten is a TypeError.
+
+    A field whose default is None is left out when it is None (LIF-2); all others are always written,
+    so that a stored event does not change its meaning when a default does.
+    """
+
+    __slots__ = ("_members", "_type")
+
+    def __init__(self, type_: type[T], members: Mapping[str, Shape]) -> None:
+        declared = {field.name: field.default is None for field in fields(type_)}  # type: ignore[arg-type] # T is a dataclass
+        if set(declared) != set(members):
+            raise TypeError(f"the stored shape of {type_.__name__} must name exactly its fields")
+        self._type = type_
+        self._members = tuple((name, members[name], optional) for name, optional in declared.items())
+
+    def write(self, value: T) -> dict[str, Any]:
+        written = {}
+        for name, shape, optional in self._members:
+            member = getattr(value, name)
+            if not (optional and member is None):
+                written[name] = shape.write(member)
+        return written
+
+    def read(self, json: JsonValue) -> T:
+        if type(json) is not dict:
+            raise ValueError(f"{_shown(json)} is not an object")
+        arguments = {}
+        for name, shape, optional in self._members:
+            member = json.get(name, MISSING)
+            if member is not MISSING:
+                arguments[name] = _read_member(name, shape, member)
+            elif not optional:
+                raise ValueError(f"member '{name}' is missing")
+        if len(arguments) != len(json):
+            raise ValueError(f"member '{_undeclared(json, arguments)}' is unknown")
+        return self._type(**arguments)
+
+
+class Union:
+    """One of several records, told apart by a member `type` that holds the record's tag."""
+
+    __slots__ = ("_by_tag", "_tags")
+
+    def __init__(self, records: Mapping[type, tuple[str, Record[Any]]]) -> None:
+        self._tags = dict(records)
+        self._by_tag = dict(records.values())
+
+    def write(self, value: Any) -> JsonValue:
+        tag, record = self._tags[type(value)]
+        return {"type": tag, **record.write(value)}
+
+    def read(self, json: JsonValue) -> Any:
+        if type(json) is not dict:
+            raise ValueError(f"{_shown(json)} is not an object")
+        tag = json.get("type")
+        record = self._by_tag.get(tag) if isinstance(tag, str) else None
+        if record is None:
+            raise ValueError(f"type {_shown(tag)} is none of {', '.join(self._by_tag)}")
+        return record.read({name: member for name, member in json.items() if name != "type"})
+
+
+def _read_member(name: str, shape: Shape, json: JsonValue) -> Any:
+    try:
+        return shape.read(json)
+    except ValueError as error:
+        raise ValueError(f"member '{name}': {error}") from error
+
+
+def _undeclared(json: JsonObject, known: Mapping[str, Any]) -> str:
+    return next(name for name in json if name not in known)
+
+
+def _shown(json: JsonValue) -> str:
+    return repr(json)[:40]

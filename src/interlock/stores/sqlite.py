@@ -1,0 +1,148 @@
+"""The store in one SQLite file.
+
+Owns: the file, its connections, the streaming of events out of it.
+Never: writes but through its one writer.
+
+Readers use plain connections in worker threads: a row through SQLAlchemy's async layer costs several
+times what it costs here, and a Thread is resumed by reading all of its rows.
+"""
+
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from interlock.stores import codec, sqlite_file
+from interlock.stores.claim_file import claim_file
+from interlock.stores.identity import checked
+from interlock.stores.outcome import Outcome
+from interlock.stores.sequence import contiguous
+from interlock.stores.sqlite_failures import storage_failed
+from interlock.stores.sqlite_writer import Append, SqliteWriter
+from interlock.stores.summary import change_of
+from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+BUSY_TIMEOUT = 5.0
+"""Seconds that a statement waits for another process's lock."""
+
+PAGE_ROWS, PAGE_CHARACTERS = 500, 1024 * 1024
+"""One page of `read`: whichever bound is met first ends it."""
+
+MAXIMUM_READERS = 4
+
+_PAGE = """SELECT sequence, at, kind, version, payload FROM events
+    WHERE thread_id = ? AND sequence > ? ORDER BY sequence"""
+
+
+@asynccontextmanager
+async def open_sqlite(path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> AsyncIterator["SqliteStore"]:
+    """The store in the file `path`, made and migrated as needed; an EventStore. StorageFailed if it cannot be used."""
+    connection = await anyio.to_thread.run_sync(sqlite_file.prepare, path, busy_timeout)
+    store = SqliteStore(path, SqliteWriter(path, connection), busy_timeout)
+    try:
+        yield store
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.close()
+
+
+class SqliteStore:
+    """An EventStore (see vocabulary.ports). Made by `open_sqlite`."""
+
+    def __init__(self, path: Path, writer: SqliteWriter, busy_timeout: float) -> None:
+        self._path = path
+        self._writer = writer
+        self._busy_timeout = busy_timeout
+        self._readers = sqlite_file.Readers(path, busy_timeout)
+        self._reading = anyio.CapacityLimiter(MAXIMUM_READERS)
+        self._engine: AsyncEngine | None = None
+
+    def __repr__(self) -> str:
+        return f"<SqliteStore {self._path}>"
+
+    async def append(self, thread_id: str, events: Sequence[Event], *, after: int, at: int) -> tuple[StoredEvent, ...]:
+        if not events:
+            return ()
+        rows = [codec.encode(event) for event in events]
+        append = Append(
+            thread_id=checked(thread_id),
+            after=after,
+            at=at,
+            rows=rows,
+            change=change_of(events),
+            outcome=Outcome(),
+        )
+        await self._writer.append(append)
+        return tuple(
+            StoredEvent(thread_id=thread_id, sequence=sequence, at=at, event=event)
+            for sequence, event in enumerate(events, after + 1)
+        )
+
+    async def read(self, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
+        more = True
+        while more:
+            question = partial(self._page, checked(thread_id), after)
+            page, more = await anyio.to_thread.run_sync(question, limiter=self._reading)
+            for stored in contiguous(thread_id, after, page):
+                after = stored.sequence
+                yield stored
+
+    def claim(self, thread_id: str) -> AbstractAsyncContextManager[None]:
+        return self._claim(checked(thread_id))
+
+    @asynccontextmanager
+    async def _claim(self, thread_id: str) -> AsyncIterator[None]:
+        with claim_file(sqlite_file.claims_folder(self._path), thread_id):
+            yield
+
+    async def find(self, thread_id: str) -> ThreadRecord | None:
+        from interlock.stores import index
+
+        with sqlite_file.translated("look into", self._path):
+            return await index.find(self._index(), checked(thread_id))
+
+    async def threads(
+        self, *, limit: int = 50, before: int | None = None, before_id: str | None = None
+    ) -> tuple[ThreadRecord, ...]:
+        from interlock.stores import index
+
+        with sqlite_file.translated("list the threads of", self._path):
+            return await index.threads(self._index(), limit=limit, before=before, before_id=before_id)
+
+    async def close(self) -> None:
+        """Store what waits, then let the file go."""
+        await anyio.to_thread.run_sync(self._writer.close)
+        self._readers.close()
+        if self._engine is not None:
+            await self._engine.dispose()
+
+    def _page(self, thread_id: str, after: int) -> tuple[list[StoredEvent], bool]:
+        """The next events and whether there may be more; runs in a worker thread."""
+        page, size = list[StoredEvent](), 0
+        try:
+            with (
+                self._readers.connection() as connection,
+                closing(connection.execute(_PAGE, (thread_id, after))) as cursor,
+            ):
+                for sequence, at, *row in cursor:
+                    page.append(codec.decode(thread_id, sequence, at, codec.Row(*row)))
+                    size += len(row[-1])
+                    if len(page) == PAGE_ROWS or size >= PAGE_CHARACTERS:
+                        return page, True
+        except sqlite3.Error as error:
+            raise storage_failed("read events from", self._path, error) from error
+        return page, False
+
+    def _index(self) -> "AsyncEngine":
+        """Made when first asked for: its import takes longer than opening the store."""
+        if self._engine is None:
+            self._engine = sqlite_file.index_engine(self._path, self._busy_timeout)
+        return self._engine

@@ -1,0 +1,61 @@
+"""What a batch of events changes in a Thread's line of the index.
+
+Owns: how name, preview, model and number of turns follow from events.
+Never: reads or writes; both stores apply the same change with one statement.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interlock.vocabulary.conversation import TextPart
+from interlock.vocabulary.event import Event, MessageCompleted, ThreadNamed, ThreadStarted, TurnStarted
+from interlock.vocabulary.item import UserMessageItem
+
+PREVIEW_LIMIT = 200
+"""Characters of the first user message (ThreadRecord.preview)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Change:
+    """`named` tells a name taken away (None) from a name left alone. An empty preview changes nothing."""
+
+    named: bool = False
+    name: str | None = None
+    model: str | None = None
+    preview: str = ""
+    turns: int = 0
+
+    @property
+    def changes_nothing(self) -> bool:
+        return not (self.named or self.model or self.preview or self.turns)
+
+
+def change_of(events: Sequence[Event]) -> Change:
+    change = Change()
+    for event in events:
+        match event:
+            case ThreadStarted():
+                change.named, change.name, change.model = True, event.name, event.model
+            case ThreadNamed():
+                change.named, change.name = True, event.name
+            case TurnStarted():
+                change.turns += 1
+                change.model = event.model or change.model
+                change.preview = change.preview or _preview(event.input)
+            case MessageCompleted(item=UserMessageItem() as item):
+                change.preview = change.preview or _preview(item.content)
+            case _:
+                pass
+    return change
+
+
+def _preview(content: Sequence[object]) -> str:
+    """The first text on one line; lone surrogates, which a database refuses, are replaced."""
+    text = next((part.text for part in content if isinstance(part, TextPart)), "")
+    line = " ".join(text[: PREVIEW_LIMIT * 4].split())[:PREVIEW_LIMIT]
+    return storable(line)
+
+
+def storable(text: str) -> str:
+    """The text as every database takes it in a column: without NUL and lone surrogates."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
