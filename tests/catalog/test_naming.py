@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.catalog.naming import public_name, why_not_plain
+from interlock.catalog.naming import public_name as named
 from tests.manifest import requirement
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Names made to be confused with each other: underscores at every seam, odd characters, long tails.
 PIECES = st.lists(st.sampled_from(["a", "b", "_", "__", "-", ".", "é", "x" * 30, "\ud800", "A"]), max_size=5)
 NAMES = st.one_of(PIECES.map("".join), st.text(max_size=80))
+
+
+def public_name(server: str, tool: str) -> str:
+    return named(server, tool).text
 
 
 def digest(server: str, tool: str) -> str:
@@ -24,7 +28,7 @@ def digest(server: str, tool: str) -> str:
 def test_an_ordinary_tool_has_its_plain_name() -> None:
     assert public_name("git", "git_status") == "mcp__git__git_status"
     assert public_name("my-server", "a__b") == "mcp__my-server__a__b"
-    assert why_not_plain("git", "git_status") is None
+    assert named("git", "git_status").why_not_plain is None
 
 
 @requirement("CAT-4")
@@ -44,7 +48,7 @@ def test_a_digest_follows_where_the_plain_spelling_is_not_enough(server: str, to
         assert public_name(server, tool) == "mcp__s__"  # an empty remote name is a bad tool, refused elsewhere
         return
     assert public_name(server, tool) == f"{spelling}_{digest(server, tool)}"
-    assert why_not_plain(server, tool) is not None
+    assert named(server, tool).why_not_plain is not None
 
 
 @requirement("CAT-4")

@@ -64,6 +64,17 @@ def test_the_smallest_change_of_a_tool_is_a_change(before: dict[str, object], af
     assert registry.catalog.revision == 2
 
 
+@requirement("CAT-2")
+def test_metadata_too_deep_to_compare_counts_as_a_change_and_breaks_nothing() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    registry = Registry()
+    for revision in (1, 2):
+        apply(registry, listing("a", tool("x", meta=deep)), config("a"))
+        assert registry.catalog.revision == revision
+
+
 @requirement("CAT-2", "CAT-3")
 def test_a_refused_refresh_leaves_the_old_catalogue_whole() -> None:
     registry = Registry()

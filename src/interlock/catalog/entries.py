@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from interlock.catalog.naming import public_name, why_not_plain
+from interlock.catalog.naming import public_name
 from interlock.vocabulary.catalog import CatalogNote, ToolEntry, ToolListing
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import ordered
@@ -64,16 +64,16 @@ class _Draft:
             self.bad.append(BadEntry(name=f"#{position}", reason="its name is empty"))
             return
         name = public_name(self.server, tool.name)
-        if name in self.entries:
-            self._note_second(name, tool)
+        if name.text in self.entries:
+            self._note_second(name.text, tool)
             return
         try:
-            self.entries[name] = entry_of(self.server, name, tool)
+            self.entries[name.text] = entry_of(self.server, name.text, tool)
         except ValueError:
             self.bad.append(BadEntry(name=tool.name, reason="its input schema is nested too deep"))
             return
-        if (reason := why_not_plain(self.server, tool.name)) is not None:
-            self.note("renamed", tool.name, f"is offered as {name}: {reason}")
+        if name.why_not_plain is not None:
+            self.note("renamed", tool.name, f"is offered as {name.text}: {name.why_not_plain}")
 
     def note(self, kind: NoteKind, tool: str, fact: str) -> None:
         message = f"tool {tool!r} of server {self.server!r} {fact}"

@@ -6,6 +6,7 @@ Never: looks at a listing, an order or a neighbour, and never decodes a name.
 
 import hashlib
 import re
+from dataclasses import dataclass
 
 MAXIMUM_LENGTH = 64
 """What the strictest model providers accept for a function name, with the characters A-Z a-z 0-9 _ and -."""
@@ -14,30 +15,35 @@ _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _DIGEST_DIGITS = 8
 
 
-def public_name(server: str, tool: str) -> str:
+@dataclass(frozen=True, slots=True)
+class PublicName:
+    """A public name, with the reason for its digest as the end of a sentence; None when it is the plain spelling."""
+
+    text: str
+    why_not_plain: str | None = None
+
+
+def public_name(server: str, tool: str) -> PublicName:
     """`mcp__SERVER__TOOL`, or a shortened and sanitised form of it that ends in `_` and 8 hex digits.
 
     Always matches `^[A-Za-z0-9_-]{1,64}$`. The digits are of SHA-256 over server, NUL and remote name.
     """
-    spelling = _sanitised(server, tool)
-    if why_not_plain(server, tool) is None:
-        return spelling
-    return f"{spelling[: MAXIMUM_LENGTH - _DIGEST_DIGITS - 1]}_{_digest(server, tool)}"
+    plain = f"mcp__{server}__{tool}"
+    spelling = _FORBIDDEN.sub("_", plain)
+    reason = _why_not_plain(server, tool, plain, spelling)
+    if reason is None:
+        return PublicName(plain)
+    return PublicName(f"{spelling[: MAXIMUM_LENGTH - _DIGEST_DIGITS - 1]}_{_digest(server, tool)}", reason)
 
 
-def why_not_plain(server: str, tool: str) -> str | None:
-    """Why the public name carries a digest, as the end of a sentence; None when it is the plain spelling."""
-    if _FORBIDDEN.search(server) or _FORBIDDEN.search(tool):
+def _why_not_plain(server: str, tool: str, plain: str, spelling: str) -> str | None:
+    if spelling != plain:
         return "it has characters other than letters, digits, _ and -"
-    if len(_sanitised(server, tool)) > MAXIMUM_LENGTH:
+    if len(plain) > MAXIMUM_LENGTH:
         return f"it would be longer than {MAXIMUM_LENGTH} characters"
     if "__" in server or server.endswith("_") or tool.startswith("_"):
         return "its underscores would let it be read as another server's tool"
     return None
-
-
-def _sanitised(server: str, tool: str) -> str:
-    return f"mcp__{_FORBIDDEN.sub('_', server)}__{_FORBIDDEN.sub('_', tool)}"
 
 
 def _digest(server: str, tool: str) -> str:

@@ -4,7 +4,6 @@ Owns: sources, the owner of every public name, the catalogue and its revision.
 Never: waits, half-applies a replacement, or lets one source take another's name (CAT-2, CAT-5).
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -20,14 +19,13 @@ Handler: TypeAlias = ToolEntry | BuiltinEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """What one source has put in: handlers by public name, notes, and a digest of the handlers."""
+    """What one source has put in: handlers by public name, in its order, and notes."""
 
-    handlers: Mapping[str, Handler]
-    notes: tuple[CatalogNote, ...]
-    digest: bytes
+    handlers: Mapping[str, Handler] = field(default_factory=dict[str, Handler])
+    notes: tuple[CatalogNote, ...] = ()
 
 
-_NOTHING = _Source(handlers=MappingProxyType({}), notes=(), digest=hashlib.sha256(b"[]").digest())
+_NOTHING = _Source()
 
 
 @dataclass(slots=True)
@@ -94,7 +92,7 @@ class Registry:
     def _install(self, source: str, new: _Source) -> None:
         old = self._sources.get(source, _NOTHING)
         self._sources[source] = new
-        if old.digest == new.digest:
+        if _equal(old.handlers, new.handlers):
             return
         for name in old.handlers:
             del self._owners[name]
@@ -120,9 +118,20 @@ def _source(handlers: Iterable[Handler], notes: tuple[CatalogNote, ...], source:
         if handler.public_name in by_name:
             raise _taken(source, source, handler.public_name)
         by_name[handler.public_name] = handler
-    facts = canonical([_facts(handler) for handler in by_name.values()])
-    digest = hashlib.sha256(facts.encode("utf-8", "surrogatepass")).digest()
-    return _Source(handlers=MappingProxyType(by_name), notes=notes, digest=digest)
+    return _Source(handlers=by_name, notes=notes)
+
+
+def _equal(old: Mapping[str, Handler], new: Mapping[str, Handler]) -> bool:
+    """Whether nobody can tell `old` from `new`. Names first: they tell most changes, and cost nothing."""
+    return old.keys() == new.keys() and all(_equal_handlers(handler, new[name]) for name, handler in old.items())
+
+
+def _equal_handlers(old: Handler, new: Handler) -> bool:
+    """Compared as text, since to Python True equals 1; what cannot be written counts as changed."""
+    try:
+        return old is new or canonical(_facts(old)) == canonical(_facts(new))
+    except ValueError:
+        return False
 
 
 def _taken(source: str, owner: str, name: str) -> InvalidRequest:
@@ -135,7 +144,7 @@ def _taken(source: str, owner: str, name: str) -> InvalidRequest:
 
 
 def _facts(handler: Handler) -> JsonValue:
-    """All that can be observed of a handler. Compared as text: to Python, True equals 1."""
+    """All that can be observed of a handler."""
     spec = [handler.spec.name, handler.spec.description, handler.spec.input_schema]
     if isinstance(handler, BuiltinEntry):
         return [handler.public_name, spec]
