@@ -1,0 +1,464 @@
+"""Requests out, answers in: the JSON-RPC side of one connection.
+
+Owns: request ids and who waits for which, deadlines and their pauses, cancellation, progress, what is posted.
+Never: knows eras, stamps `_meta`, or trusts the shape of anything that comes in.
+
+It stands where the SDK's JSONRPCDispatcher stands (`sdk_dispatcher` shows it to the SDK as one), but a message costs
+no task, stream or queue: the transport calls `message`, which resolves the future that a caller awaits.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.abc
+
+from interlock.connections.channel import Channel
+from interlock.connections.diagnostics import Diagnostics, printable
+from interlock.connections.notifications import NotificationQueue
+from interlock.connections.serving import OnRequest, ServerRequests
+from interlock.vocabulary.errors import Effect, ServerFailed, ServerFailure
+from interlock.vocabulary.json import JsonObject, JsonValue
+from interlock.vocabulary.ports import OnProgress
+from interlock.vocabulary.tool import Progress
+
+RequestId: TypeAlias = int | str
+OnNotification: TypeAlias = Callable[[str, JsonObject], Awaitable[None] | None]
+"""Called with method and params of a notification, one at a time, in the order of arrival. A function that returns
+nothing is called at once, between the messages; what it returns to be awaited is awaited by one consumer, before which
+at most 256 notifications wait and list_changed storms fold into one."""
+
+MISTYPED_GRACE = 0.05
+"""Seconds that an answer with id "7" for our request 7 waits for a proper one, which would win (CON-9). Servers that
+turn ids into strings exist, so such an answer is better than none."""
+POSTS_LIMIT = 1024
+"""Answers and cancellations that may wait for a slow transport."""
+LONGEST_REASON = 2000
+"""Characters of a server's error message that go into ours."""
+
+
+class _Waiter:
+    """One request in flight. `outcome` resolves to the result or to the error to raise, and never holds an exception:
+    nobody may be left to retrieve it."""
+
+    __slots__ = ("deadline", "method", "mistyped", "on_progress", "outcome", "remaining", "timeout", "timer")
+
+    def __init__(
+        self,
+        method: str,
+        outcome: "asyncio.Future[JsonObject | ServerFailed]",
+        timeout: float | None,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self.method = method
+        self.outcome = outcome
+        self.timeout = timeout
+        self.on_progress = on_progress
+        self.deadline = 0.0
+        self.remaining = timeout
+        self.timer: asyncio.TimerHandle | None = None
+        self.mistyped = False
+
+    def settle(self, outcome: JsonObject | ServerFailed) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)
+
+
+class _Started(anyio.abc.TaskStatus[None]):
+    """Passes `started` on, and remembers it."""
+
+    def __init__(self, outer: anyio.abc.TaskStatus[None]) -> None:
+        self._outer = outer
+        self.told = False
+
+    def started(self, value: None = None) -> None:
+        self.told = True
+        self._outer.started()
+
+
+class Dispatcher:
+    """One connection's requests. Made and used in one event loop; `message` and its like are for the Channel."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        server: str,
+        on_notification: OnNotification | None = None,
+        on_request: Mapping[str, OnRequest] | None = None,
+        mask: Callable[[str], str] = str,
+    ) -> None:
+        self.channel = channel
+        self.diagnostics = Diagnostics(mask)
+        self.requests = ServerRequests(on_request or {}, self._post, self.diagnostics)
+        self.over = anyio.Event()
+        self.failure: ServerFailed | None = None
+        """Why the connection is over; None while it lives."""
+        self._server = server
+        self._mask = mask
+        self._on_notification = on_notification
+        self._loop = asyncio.get_running_loop()
+        self._last_id = 0
+        self._waiters: dict[RequestId, _Waiter] = {}
+        self._pauses = 0
+        self._group: anyio.abc.TaskGroup | None = None
+        self._notifications = NotificationQueue()
+        self._delivering: Awaitable[None] | None = None
+        """What the one consumer awaits; kept here so that it can be closed if the consumer never began."""
+        self._posts: deque[JsonObject] = deque()
+        self._posting = False
+
+    def __repr__(self) -> str:
+        state = "over" if self.failure else "live"
+        return f"<Dispatcher {self._server!r} {state} in_flight={len(self._waiters)} pauses={self._pauses}>"
+
+    # ------------------------------------------------------------------ life
+
+    async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Run the channel until it ends or this task is cancelled.
+
+        Raises:
+            ServerFailed: the channel could not be opened (effect none).
+        """
+        opened = _Started(task_status)
+        try:
+            async with anyio.create_task_group() as self._group:
+                try:
+                    await self.channel.run(self, task_status=opened)
+                except ServerFailed as error:
+                    self.ended(error)
+                except Exception as error:  # a fault of ours must end this connection, not its owner
+                    self.ended(self._failed(f"broke its transport: {type(error).__name__}: {error}", "lost"))
+                self._group.cancel_scope.cancel()
+        finally:
+            self._group = None
+            if asyncio.iscoroutine(self._delivering):
+                self._delivering.close()
+            self.ended(self._failed("was closed", "unavailable"))
+        if not opened.told and self.failure is not None:
+            raise self.failure
+
+    async def flush(self, seconds: float = 0.5) -> None:
+        """Let what was posted (cancellations, answers) go out before the channel is closed."""
+        with anyio.move_on_after(seconds, shield=True):
+            while self._posts:
+                await self._send_posts()
+
+    # ------------------------------------------------------------------ requests
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        timeout: float | None,
+        on_progress: OnProgress | None = None,
+        headers: Mapping[str, str] | None = None,
+        request_id: RequestId | None = None,
+        cancellable: bool = True,
+    ) -> JsonObject:
+        """Send a request and return its result object as it came.
+
+        `timeout` is seconds of active time; None waits for ever. With `on_progress` the request's id goes into
+        `_meta` as progress token. `request_id` replaces the counted id. `cancellable` False: initialize.
+
+        Raises:
+            ServerFailed: rejected (the server's own error), protocol, deadline or lost (effect unknown), unavailable.
+        """
+        if self.failure is not None:
+            raise self._over("none")
+        if request_id is None:
+            request_id = self._last_id = self._last_id + 1
+        elif request_id in self._waiters:
+            raise ValueError(f"request id {request_id!r} is in use")
+        if on_progress is not None:
+            params = {**(params or {}), "_meta": {**(params or {}).get("_meta", {}), "progressToken": request_id}}
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
+        if params is not None:
+            message["params"] = params
+        waiter = _Waiter(method, self._loop.create_future(), timeout, on_progress)
+        self._waiters[request_id] = waiter
+        if timeout is not None and not self._pauses:
+            self._start_timer(request_id, waiter, timeout)
+        try:
+            await self.channel.send(message, headers=headers)
+            outcome = await waiter.outcome
+        except ServerFailed:  # not sent
+            self._waiters.pop(request_id, None)
+            raise
+        finally:
+            if waiter.timer is not None:
+                waiter.timer.cancel()
+            if self._waiters.pop(request_id, None) is not None:  # our caller was cancelled
+                self._abandon(request_id, "the caller gave up", cancellable)
+        if isinstance(outcome, ServerFailed):
+            if outcome.kind == "deadline":
+                self._abandon(request_id, "timed out", cancellable)
+            raise outcome
+        return outcome
+
+    async def notify(
+        self, method: str, params: JsonObject | None = None, *, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send a notification. ServerFailed if that cannot be done."""
+        if self.failure is not None:
+            raise self._over("none")
+        message = {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
+        await self.channel.send(message, headers=headers)
+
+    def _abandon(self, request_id: RequestId, reason: str, cancellable: bool) -> None:
+        """Tell the server that nobody waits any more, in the way of its transport (CON-10)."""
+        if self.failure is None and not self.channel.abandon(request_id) and cancellable:
+            params = {"requestId": request_id, "reason": reason}
+            self._post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+
+    # ------------------------------------------------------------------ deadlines
+
+    def pause(self) -> None:
+        """From now on deadlines stand still, until as many calls of `resume` as of this (CON-11)."""
+        self._pauses += 1
+        if self._pauses == 1:
+            now = self._loop.time()
+            for waiter in self._waiters.values():
+                if waiter.timer is not None:
+                    waiter.timer.cancel()
+                    waiter.timer, waiter.remaining = None, waiter.deadline - now
+
+    def resume(self) -> None:
+        self._pauses -= 1
+        if self._pauses == 0:
+            for request_id, waiter in self._waiters.items():
+                if waiter.remaining is not None:
+                    self._start_timer(request_id, waiter, waiter.remaining)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def _start_timer(self, request_id: RequestId, waiter: _Waiter, seconds: float) -> None:
+        waiter.deadline = self._loop.time() + seconds
+        waiter.timer = self._loop.call_at(waiter.deadline, self._expire, request_id)
+
+    def _expire(self, request_id: RequestId) -> None:
+        waiter = self._waiters.pop(request_id, None)
+        if waiter is not None:
+            text = f"did not answer {waiter.method} within {waiter.timeout:g} s"
+            waiter.settle(self._failed(text, "deadline", "unknown"))
+
+    # ------------------------------------------------------------------ what the channel tells (Receiver)
+
+    def message(self, message: JsonValue) -> None:
+        if type(message) is dict:
+            if "method" in message:
+                self._take(message)
+            else:
+                self._answer(message)
+        elif type(message) is list:  # a batch of 2025-03-26
+            for part in message:
+                if type(part) is dict:
+                    self.message(part)
+                else:
+                    self.diagnostic("noise", repr(part)[:200])
+        else:
+            self.diagnostic("noise", repr(message)[:200])
+
+    def failed(self, request_id: RequestId, error: ServerFailed) -> None:
+        waiter = self._waiters.pop(request_id, None)
+        if waiter is not None:
+            waiter.settle(error)
+
+    def ended(self, error: ServerFailed) -> None:
+        if self.failure is not None:
+            return
+        self.failure = error
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters.values():
+            waiter.settle(self._over("unknown"))
+        self.over.set()
+
+    def diagnostic(self, kind: str, text: str) -> None:
+        self.diagnostics.count(kind, text)
+
+    # ------------------------------------------------------------------ answers
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        request_id = message.get("id")
+        waiter = None
+        if isinstance(request_id, int | str) and type(request_id) is not bool:  # True would pass for 1
+            waiter = self._waiters.pop(request_id, None)
+        if waiter is None:
+            self._answer_for_nobody(request_id, message)
+            return
+        result = message.get("result")
+        if type(result) is dict and message.get("error") is None:
+            waiter.settle(result)
+        else:
+            waiter.settle(self._unhappy(waiter.method, message))
+
+    def _answer_for_nobody(self, request_id: Any, message: dict[str, Any]) -> None:
+        if type(request_id) is str and request_id.isdecimal() and len(request_id) < 19:
+            waiter = self._waiters.get(int(request_id))
+            self.diagnostic("wrong_id_type", f"an answer to request {request_id} has its id as a string")
+            if waiter is not None and not waiter.mistyped:
+                waiter.mistyped = True
+                self._loop.call_later(MISTYPED_GRACE, self._answer_late, waiter, message | {"id": int(request_id)})
+        elif type(request_id) is int and 0 < request_id <= self._last_id:
+            self.diagnostic("late_or_repeated_answer", f"an answer to request {request_id}, which is settled")
+        elif "id" in message or "result" in message or "error" in message:
+            said = f": {message['error']!r}" if message.get("error") else ""
+            self.diagnostic("unknown_id", f"an answer with id {request_id!r}"[:100] + said[:200])
+        else:
+            self.diagnostic("noise", repr(message)[:200])
+
+    def _answer_late(self, waiter: _Waiter, message: dict[str, Any]) -> None:
+        if self._waiters.get(message["id"]) is waiter:
+            self._answer(message)
+
+    def _unhappy(self, method: str, message: dict[str, Any]) -> ServerFailed:
+        """The error of an answer that has no usable result."""
+        if message.get("error") is not None:
+            return self._rejected(method, message["error"])
+        shape = "a result that is no object" if "result" in message else "neither result nor error"
+        return self._failed(f"answered {method} with {shape}", "protocol", "unknown")
+
+    def _rejected(self, method: str, error: Any) -> ServerFailed:
+        shaped = error if isinstance(error, dict) else {"message": error}
+        code, said = shaped.get("code"), shaped.get("message")
+        code = code if type(code) is int else None
+        said = said if isinstance(said, str) else "" if said is None else repr(said)[:LONGEST_REASON]
+        reason = printable(self._mask(said), LONGEST_REASON) or "it gave no reason"
+        number = "" if code is None else f" (code {code})"
+        return self._failed(
+            f"refused {method}: {reason}{number}",
+            "rejected",
+            "unknown",
+            rpc_code=code,
+            rpc_data=shaped.get("data"),
+            rpc_message=said,
+        )
+
+    def _failed(self, text: str, kind: ServerFailure, effect: Effect = "none", **facts: Any) -> ServerFailed:
+        return ServerFailed(f'server "{self._server}" {text}', server=self._server, kind=kind, effect=effect, **facts)
+
+    def _over(self, effect: Effect) -> ServerFailed:
+        """The end of the connection as the error of one request."""
+        end = self.failure
+        if end is None:
+            raise AssertionError("the connection is not over")
+        facts = {name: value for name, value in end.facts.items() if name not in ("server", "kind", "effect")}
+        kind: ServerFailure = end.kind if effect == "none" or end.kind != "unavailable" else "lost"
+        return ServerFailed(end.message, server=end.server, kind=kind, effect=effect, **facts)
+
+    # ------------------------------------------------------------------ notifications and requests of the server
+
+    def _take(self, message: dict[str, Any]) -> None:
+        method, params = message["method"], message.get("params")
+        if type(method) is not str:
+            self.diagnostic("noise", repr(message)[:200])
+            return
+        if type(params) is not dict:
+            params = {}
+        if "id" in message:
+            if self._group is not None:
+                self.requests.take(message["id"], method, params, self._group)
+        elif method == "notifications/progress":
+            self._progress(params)
+        elif method == "notifications/cancelled":
+            self._cancelled(params.get("requestId"))
+        else:
+            self._notification(method, params)
+
+    def _cancelled(self, request_id: Any) -> None:
+        if self.requests.enabled:
+            self.requests.withdraw(request_id)
+        elif isinstance(request_id, int | str):  # 2026-07-28: the server ends one of our subscriptions
+            self.failed(request_id, self._failed("ended the subscription", "lost"))
+
+    def _progress(self, params: dict[str, Any]) -> None:
+        token = params.get("progressToken")
+        waiter = self._waiters.get(token) if isinstance(token, int | str) and type(token) is not bool else None
+        if waiter is None or waiter.on_progress is None:
+            self.diagnostic("unknown_progress", f"progress for token {token!r}")
+            return
+        progress = _progress(params)
+        if progress is None:
+            self.diagnostic("bad_progress", repr(params)[:200])
+            return
+        try:
+            waiter.on_progress(progress)
+        except Exception as error:
+            self.diagnostic("handler_failed", f"progress: {type(error).__name__}: {error}")
+
+    def _notification(self, method: str, params: dict[str, Any]) -> None:
+        if self._on_notification is None or self._group is None:
+            return
+        if self._delivering is not None:
+            if not self._notifications.put(method, params):
+                self.diagnostic("dropped_notification", f"{method}: too many wait for the host")
+            return
+        self._delivering = self._call_handler(method, params)
+        if self._delivering is not None:
+            self._group.start_soon(self._deliver, method)
+
+    def _call_handler(self, method: str, params: JsonObject) -> Awaitable[None] | None:
+        if self._on_notification is None:
+            return None
+        try:
+            return self._on_notification(method, params)
+        except Exception as error:
+            self.diagnostic("handler_failed", f"{method}: {type(error).__name__}: {error}")
+            return None
+
+    async def _deliver(self, method: str) -> None:
+        """The one consumer; it lives while something waits."""
+        while self._delivering is not None:
+            try:
+                await self._delivering
+            except Exception as error:
+                self.diagnostic("handler_failed", f"{method}: {type(error).__name__}: {error}")
+            self._delivering = None
+            while self._notifications and self._delivering is None:
+                method, params = self._notifications.take()
+                self._delivering = self._call_handler(method, params)
+
+    # ------------------------------------------------------------------ posts: what nobody waits for
+
+    def _post(self, message: JsonObject) -> None:
+        if self._group is None or self.failure is not None:
+            return
+        if len(self._posts) >= POSTS_LIMIT:
+            self.diagnostic("dropped_answer", "the server does not take our answers")
+            return
+        self._posts.append(message)
+        if not self._posting:
+            self._posting = True
+            self._group.start_soon(self._send_posts)
+
+    async def _send_posts(self) -> None:
+        try:
+            while self._posts:
+                try:
+                    await self.channel.send(self._posts.popleft())
+                except ServerFailed as error:
+                    self.diagnostic("not_delivered", error.message)
+        finally:
+            self._posting = False
+
+
+def _progress(params: Mapping[str, Any]) -> Progress | None:
+    """A typed view of notifications/progress; None if `progress` is no number."""
+    progress, total, message = params.get("progress"), params.get("total"), params.get("message")
+    if isinstance(progress, bool) or not isinstance(progress, int | float):
+        return None
+    return Progress(
+        progress=progress,
+        total=total if isinstance(total, int | float) and not isinstance(total, bool) else None,
+        message=message if isinstance(message, str) else None,
+    )

@@ -1,0 +1,97 @@
+"""What a server asks of us.
+
+Owns: the requests of the server that are being answered, and which of them get an answer at all (CON-12).
+Never: knows what a question means, sends anything itself, or lets a server have more than a few at once.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.abc
+
+from interlock.connections.diagnostics import Diagnostics
+from interlock.vocabulary.json import JsonObject
+
+METHOD_NOT_FOUND, INTERNAL_ERROR = -32601, -32603
+AT_ONCE = 32
+"""Requests of one server that are worked on at the same time; further ones are refused at once."""
+
+OnRequest: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
+"""Answers a server's request: params in, result out. Cancelled when the server takes the request back."""
+
+Post: TypeAlias = Callable[[JsonObject], None]
+
+
+class RequestRefused(Exception):
+    """Raised by a handler to answer with a JSON-RPC error; the message is shown to the server."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class ServerRequests:
+    """Answers requests through `post`, which never waits. `enabled` is False in the stateless era: a server of
+    2026-07-28 sends no requests, and must not be sent responses (specification: stdio transport)."""
+
+    def __init__(self, handlers: Mapping[str, OnRequest], post: Post, diagnostics: Diagnostics) -> None:
+        self.handlers = handlers
+        self.enabled = True
+        self._post = post
+        self._diagnostics = diagnostics
+        self._open: dict[int | str, anyio.CancelScope] = {}
+
+    def __repr__(self) -> str:
+        return f"<ServerRequests open={len(self._open)}>"
+
+    def take(self, request_id: Any, method: str, params: JsonObject, group: anyio.abc.TaskGroup) -> None:
+        """Answer at once, or start the handler."""
+        if type(request_id) not in (int, str):
+            self._diagnostics.count("bad_request", f"{method} with an id that is neither string nor integer")
+        elif not self.enabled:
+            self._diagnostics.count("bad_request", f"{method}: the protocol of this server has no server requests")
+        elif method == "ping":
+            self._post(_result(request_id, {}))
+        elif method not in self.handlers:
+            self._post(_error(request_id, METHOD_NOT_FOUND, f"method not found: {method[:100]}"))
+        elif request_id in self._open:
+            self._diagnostics.count("bad_request", f"{method} with the id of a request that is still open")
+        elif len(self._open) >= AT_ONCE:
+            self._post(_error(request_id, INTERNAL_ERROR, f"more than {AT_ONCE} requests are open already"))
+        else:
+            scope = self._open[request_id] = anyio.CancelScope()
+            group.start_soon(self._serve, request_id, method, params, scope)
+
+    def withdraw(self, request_id: Any) -> None:
+        """The server cancelled its request: the handler is cancelled, nothing is answered. Unknown ids mean nothing."""
+        if type(request_id) in (int, str) and (scope := self._open.get(request_id)) is not None:
+            scope.cancel()
+
+    async def _serve(self, request_id: int | str, method: str, params: JsonObject, scope: anyio.CancelScope) -> None:
+        try:
+            with scope:
+                self._post(await self._answer(request_id, method, params))
+        finally:
+            del self._open[request_id]
+
+    async def _answer(self, request_id: int | str, method: str, params: JsonObject) -> JsonObject:
+        try:
+            return _result(request_id, await self.handlers[method](params))
+        except RequestRefused as refusal:
+            return _error(request_id, refusal.code, refusal.message, refusal.data)
+        except Exception as error:
+            # The server learns nothing of what broke here; the owner of the handler does.
+            self._diagnostics.count("handler_failed", f"{method}: {type(error).__name__}: {error}")
+            return _error(request_id, INTERNAL_ERROR, "the client could not handle the request")
+
+
+def _result(request_id: int | str, result: JsonObject) -> JsonObject:
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def _error(request_id: int | str, code: int, message: str, data: Any = None) -> JsonObject:
+    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
