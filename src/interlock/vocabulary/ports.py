@@ -76,7 +76,13 @@ class Connection(Protocol):
         timeout: float,
         on_progress: OnProgress | None = None,
         meta: JsonObject | None = None,
-    ) -> ToolResult: ...
+        safe_to_repeat: bool = False,
+    ) -> ToolResult:
+        """Call the tool by its remote name.
+
+        `safe_to_repeat` (see ToolAnnotations): the call may be sent once more after its session was lost (CON-7).
+        """
+        ...
 
     async def list_all_prompts(self, *, timeout: float) -> Listing[Prompt]: ...
 
