@@ -70,12 +70,13 @@ async def test_a_failed_listing_reaches_the_caller_before_the_registry(kind: str
 
 
 async def test_a_server_that_offers_no_tools_lists_none() -> None:
-    unsupported = Lister(failure("unsupported"))
+    unsupported = Lister(failure("unsupported"), capabilities={"resources": {}})
     assert (await list_source(unsupported.view(), 1.0)).tools == ()
     unknown_method = Lister(failure("rejected", rpc_code=-32601), capabilities={"resources": {}})
     assert (await list_source(unknown_method.view(), 1.0)).tools == ()
 
 
-async def test_a_server_that_promised_tools_and_knows_no_such_method_failed() -> None:
+@pytest.mark.parametrize("failed", [failure("rejected", rpc_code=-32601), failure("unsupported")])
+async def test_a_server_that_promised_tools_and_knows_no_such_method_failed(failed: ServerFailed) -> None:
     with pytest.raises(ServerFailed):
-        await list_source(Lister(failure("rejected", rpc_code=-32601)).view(), 1.0)
+        await list_source(Lister(failed).view(), 1.0)

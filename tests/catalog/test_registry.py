@@ -38,6 +38,13 @@ def test_a_refresh_replaces_all_handlers_of_its_source_and_moves_the_revision_by
     assert names(before) == ["mcp__a__kept", "mcp__a__old", "mcp__b__other"]  # a Step that holds it sees no change
 
 
+def test_its_repr_is_its_status() -> None:
+    registry = Registry()
+    assert repr(registry) == "<Registry revision 0: 0 tools of no sources>"
+    apply(registry, listing("a", "x", "y"), config("a"))
+    assert repr(registry) == "<Registry revision 1: 2 tools of mcp:a>"
+
+
 @requirement("CAT-2")
 def test_an_identical_refresh_is_not_observable() -> None:
     registry = Registry()

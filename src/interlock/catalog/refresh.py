@@ -51,7 +51,6 @@ def apply(registry: Registry, listing: ToolListing, config: ServerConfig) -> tup
 
 def _offers_no_tools(view: ServerView, error: ServerFailed) -> bool:
     """Whether `error` says that there are no tools, not that a promised listing failed."""
-    if error.kind == "unsupported":
-        return True
+    unknown = error.kind == "rejected" and error.rpc_code == METHOD_NOT_FOUND
     promised = "tools" in view.connection.report().capabilities
-    return error.kind == "rejected" and error.rpc_code == METHOD_NOT_FOUND and not promised
+    return (unknown or error.kind == "unsupported") and not promised

@@ -28,7 +28,7 @@ class _Source:
 _NOTHING = _Source()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Registry:
     """The handlers of one Thread by source; `catalog` is their frozen union.
 
@@ -40,6 +40,10 @@ class Registry:
     _sources: dict[str, _Source] = field(default_factory=dict[str, _Source])
     _owners: dict[str, str] = field(default_factory=dict[str, str])
     _catalog: Catalog = field(default_factory=Catalog)
+
+    def __repr__(self) -> str:
+        tools, revision = len(self._catalog.entries), self._catalog.revision
+        return f"<Registry revision {revision}: {tools} tools of {', '.join(self.sources) or 'no sources'}>"
 
     @property
     def catalog(self) -> Catalog:
