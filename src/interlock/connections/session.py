@@ -1,26 +1,34 @@
 """One live incarnation of a connection: opened, negotiated, asked, ended.
 
-Owns: the way from a configuration to a session, the stamping of its requests, and the reason of its end.
-Never: restarts anything, follows pages, or makes typed values of results; `connection` does.
+Owns: the way from a configuration to a session, and the reason of its end.
+Never: restarts a session that was ready, follows pages, or makes typed values of results; `connection` does.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 
+from interlock.connections.channel import Channel
+from interlock.connections.dispatcher import Dispatcher, OnNotification
+from interlock.connections.negotiation import PROBE_TIMEOUT, DiedOnProbe, Negotiated, negotiate
+from interlock.connections.serving import OnRequest, RequestRefused
+from interlock.connections.stamping import Stamp
+from interlock.connections.stdio import StdioChannel, last_words
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress
-from interlock.vocabulary.server import Diagnostic, Era, ServerConfig, ServerInfo
+from interlock.vocabulary.secret import masked
+from interlock.vocabulary.server import Diagnostic, Era, HttpTransport, ServerConfig, ServerInfo, StdioTransport
 
-OnNotification: TypeAlias = Callable[[str, JsonObject], Awaitable[None] | None]
-"""Called with method and params of a notification, one at a time, in order; list_changed storms come folded."""
+__all__ = ["OnNotification", "OnRequest", "RequestRefused", "Session", "SessionHandlers", "open_session"]
 
-OnRequest: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
-"""Answers a server's request: params in, result out. Cancelled when the server takes the request back."""
+CLIENT_ONLY_EXTENSIONS = frozenset({"openai/standard-form-input"})
+"""Extensions between an application and its host, which no server is told of (CON-13)."""
+RESULT_TYPES = (None, "complete", "input_required")
+"""2026-07-28: absent means complete; a type that is not known must not be read as complete (basic/index)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,21 +46,39 @@ class SessionHandlers:
 
     def capabilities(self) -> JsonObject:
         """The client capabilities that a server is told; part of a connection's identity (CON-15)."""
-        raise NotImplementedError
+        capabilities: dict[str, Any] = {}
+        if "elicitation/create" in self.on_request:
+            capabilities["elicitation"] = {mode: {} for mode in self.elicitation_modes}
+        extensions = {name: value for name, value in self.extensions.items() if name not in CLIENT_ONLY_EXTENSIONS}
+        if extensions:
+            capabilities["extensions"] = extensions
+        return capabilities
 
 
 class Session:
     """A negotiated session. Owned by the task that entered `open_session`; usable from any task of its loop."""
 
-    era: Era
-    protocol_version: str
-    info: ServerInfo | None
-    capabilities: JsonObject
-    instructions: str | None
-    ended: anyio.Event
-    """Set when the session is over for good; `failure` then says why."""
-    failure: ServerFailed | None
-    """facts: `exit_code` or `signal` (stdio, where known) and `standard_error` (its newest lines)."""
+    def __init__(self, dispatcher: Dispatcher, negotiated: Negotiated, stamp: Stamp, server: str) -> None:
+        self.era: Era = negotiated.era
+        self.protocol_version = negotiated.protocol_version
+        self.info: ServerInfo | None = negotiated.info
+        self.capabilities = negotiated.capabilities
+        self.instructions = negotiated.instructions
+        self.ended = dispatcher.over
+        """Set when the session is over for good; `failure` then says why."""
+        self._dispatcher = dispatcher
+        self._stamp = stamp
+        self._server = server
+        self._stateless = negotiated.era == "stateless"
+
+    def __repr__(self) -> str:
+        return f"<Session {self._server!r} {self.protocol_version} {self._dispatcher!r}>"
+
+    @property
+    def failure(self) -> ServerFailed | None:
+        """Why the session is over. Facts: `exit_code` or `signal` (stdio, where known), `standard_error` (its newest
+        lines), `session_lost` (HTTP, CON-7)."""
+        return self._dispatcher.failure
 
     async def request(
         self,
@@ -74,31 +100,49 @@ class Session:
         Raises:
             ServerFailed: kind deadline, lost, protocol, rejected (rpc_code, rpc_data) or unavailable.
         """
-        raise NotImplementedError
+        stamp = self._stamp
+        params = stamp.params(params, meta)
+        result = await self._dispatcher.request(
+            method,
+            params,
+            timeout=timeout,
+            on_progress=on_progress,
+            headers=stamp.headers(method, params, input_schema),
+            request_id=request_id,
+        )
+        if self._stateless and (kind := result.get("resultType")) not in RESULT_TYPES:
+            raise ServerFailed(
+                f'server "{self._server}" answered {method} with a result of the unknown type {kind!r:.100}',
+                server=self._server,
+                kind="protocol",
+                effect="unknown",
+            )
+        return result
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification. ServerFailed if it cannot be sent."""
-        raise NotImplementedError
+        stamped = self._stamp.params(params, None)
+        await self._dispatcher.notify(method, stamped, headers=self._stamp.headers(method, stamped, None))
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> AbstractContextManager[None]:
         """Within this context the deadlines of this session's requests stand still (CON-11). Nests."""
-        raise NotImplementedError
+        return self._dispatcher.paused()
 
     def diagnostic(self, kind: str, text: str) -> None:
         """Count something odd."""
-        raise NotImplementedError
+        self._dispatcher.diagnostic(kind, text)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        raise NotImplementedError
+        return self._dispatcher.diagnostics.report()
 
     @property
     def standard_error(self) -> str:
-        raise NotImplementedError
+        """The newest lines of a stdio server's stderr, with secrets masked."""
+        return self._dispatcher.channel.standard_error
 
     @property
     def process_id(self) -> int | None:
-        raise NotImplementedError
+        return self._dispatcher.channel.process_id
 
 
 @asynccontextmanager
@@ -108,7 +152,7 @@ async def open_session(
     timeout: float | None = None,
     era: Era | None = None,
     handlers: SessionHandlers | None = None,
-    probe_timeout: float = 3.0,
+    probe_timeout: float = PROBE_TIMEOUT,
 ) -> AsyncIterator[Session]:
     """Start or reach the server, negotiate, and yield the session; leaving ends it, bounded (CON-5).
 
@@ -118,5 +162,138 @@ async def open_session(
     Raises:
         ServerFailed: the session did not come about (effect none).
     """
-    raise NotImplementedError
-    yield
+    limit = config.startup_timeout if timeout is None else timeout
+    opening = _Opening(config, handlers or SessionHandlers(), anyio.current_time() + limit, probe_timeout)
+    async with AsyncExitStack() as stack:
+        yield await opening.open(stack, era)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """The attempts to open one session: at most two."""
+
+    config: ServerConfig
+    handlers: SessionHandlers
+    deadline: float
+    probe_timeout: float
+
+    async def open(self, stack: AsyncExitStack, era: Era | None) -> Session:
+        transport = self.config.transport
+        try:
+            if isinstance(transport, StdioTransport):
+                return await self._open_process(stack, era)
+            return await self._open_url(stack, transport, era)
+        except ServerFailed as error:
+            error.effect = error.facts["effect"] = "none"  # no request of a caller was sent
+            raise
+
+    async def _open_process(self, stack: AsyncExitStack, era: Era | None) -> Session:
+        try:
+            return await self._attempt(stack, StdioChannel(self.config), self.config.protocol, era)
+        except DiedOnProbe:
+            await stack.aclose()
+        return await self._attempt(stack, StdioChannel(self.config), self.config.protocol, "handshake")
+
+    async def _open_url(self, stack: AsyncExitStack, transport: HttpTransport, era: Era | None) -> Session:
+        # aiohttp is heavy, and many hosts have stdio servers only.
+        from interlock.connections.http import HttpChannel
+        from interlock.connections.sse import SseChannel
+
+        handshake_only: Era | None = "handshake" if self.config.protocol == "auto" else None
+        if transport.legacy_sse is True:
+            return await self._attempt(stack, SseChannel(self.config), self.config.protocol, handshake_only)
+        try:
+            return await self._attempt(stack, HttpChannel(self.config), self.config.protocol, era)
+        except DiedOnProbe as died:
+            await stack.aclose()
+            raise died.error from died
+        except ServerFailed as error:
+            if transport.legacy_sse is False or not _may_be_legacy_sse(error):
+                raise
+            await stack.aclose()
+            first = error
+        try:
+            return await self._attempt(stack, SseChannel(self.config), self.config.protocol, handshake_only)
+        except ServerFailed as error:
+            raise first from error  # what the configured address said tells more than a guess that failed
+
+    async def _attempt(self, stack: AsyncExitStack, channel: Channel, protocol: str, era: Era | None) -> Session:
+        config, capabilities = self.config, self.handlers.capabilities()
+        dispatcher = Dispatcher(
+            channel,
+            server=config.name,
+            on_notification=self.handlers.on_notification,
+            on_request=self.handlers.on_request,
+            mask=_mask_of(config),
+        )
+        try:
+            await stack.enter_async_context(_running(dispatcher, self.deadline, config.name))
+            negotiated = await negotiate(
+                dispatcher,
+                server=config.name,
+                capabilities=capabilities,
+                deadline=self.deadline,
+                protocol=protocol,
+                era=era,
+                probe_timeout=self.probe_timeout,
+            )
+        except ServerFailed as error:
+            raise _with_last_words(error, channel.standard_error) from error.__cause__
+        dispatcher.requests.enabled = negotiated.era == "handshake"
+        channel.adopted(negotiated.era, negotiated.protocol_version)
+        stamp = Stamp(negotiated, capabilities, http=isinstance(config.transport, HttpTransport))
+        return Session(dispatcher, negotiated, stamp, config.name)
+
+
+@asynccontextmanager
+async def _running(dispatcher: Dispatcher, deadline: float, server: str) -> AsyncIterator[None]:
+    """The dispatcher's task, from the opened channel to its bounded end.
+
+    A group wraps what its body raises; here the body is our caller's, who shall see its own error.
+    """
+    raised: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as group:
+            with anyio.CancelScope(deadline=deadline) as opening:
+                await group.start(dispatcher.serve)
+            if opening.cancelled_caught:
+                raise ServerFailed(f'server "{server}" could not be opened in time', server=server, kind="deadline")
+            try:
+                yield
+            finally:
+                await dispatcher.flush()
+                group.cancel_scope.cancel()
+    except BaseExceptionGroup as several:
+        raised = several.exceptions[0] if len(several.exceptions) == 1 else several
+    if raised is not None:
+        raise raised
+
+
+def _may_be_legacy_sse(error: ServerFailed) -> bool:
+    """A 4xx that is no word of a modern server: an HTTP+SSE server of 2024-11-05 refuses a POST to its stream
+    (specification: Streamable HTTP, Backward Compatibility)."""
+    status = error.facts.get("status")
+    return isinstance(status, int) and 400 <= status < 500 and status not in (401, 403, 408, 429)
+
+
+def _with_last_words(error: ServerFailed, standard_error: str) -> ServerFailed:
+    """A start-up error that shows what the server complained about."""
+    if not standard_error.strip() or "standard_error" in error.facts:
+        return error
+    facts = {name: value for name, value in error.facts.items() if name not in ("server", "kind", "effect")}
+    return ServerFailed(
+        f"{error.message}; its last words on stderr: {last_words(standard_error)}",
+        server=error.server,
+        kind=error.kind,
+        effect=error.effect,
+        rpc_code=error.rpc_code,
+        rpc_data=error.rpc_data,
+        standard_error=standard_error,
+        **facts,
+    )
+
+
+def _mask_of(config: ServerConfig) -> Any:
+    transport = config.transport
+    secrets = (transport.env if isinstance(transport, StdioTransport) else transport.headers).values()
+    return lambda text: masked(text, secrets)

@@ -82,7 +82,7 @@ class StdioChannel:
 
     def _verdict(self, child: ServerProcess, output: "_MessageReader") -> ServerFailed:
         tail = self.standard_error
-        last_words = f"; its last words on stderr: {_last_lines(tail)}" if tail.strip() else ""
+        said = f"; its last words on stderr: {last_words(tail)}" if tail.strip() else ""
         if child.status is None:
             how, facts = "closed its stdout", dict[str, int]()
         elif child.status.signal is not None:
@@ -92,7 +92,7 @@ class StdioChannel:
         if output.unfinished:
             how += " in the middle of a message"
         return ServerFailed(
-            f'server "{self._server}" {how}{last_words}',
+            f'server "{self._server}" {how}{said}',
             server=self._server,
             kind="lost",
             effect="none",
@@ -137,7 +137,8 @@ def _secrets(transport: StdioTransport) -> tuple[Secret, ...]:
     return (*transport.env.values(), *(text for text in written if isinstance(text, Secret)))
 
 
-def _last_lines(text: str) -> str:
+def last_words(text: str) -> str:
+    """The last three lines of stderr in one line."""
     return " / ".join(line.strip() for line in text.strip().splitlines()[-3:])[-500:]
 
 

@@ -1,0 +1,302 @@
+"""Which protocol era a server speaks, and what it says of itself.
+
+Owns: the order of server/discover and initialize, what counts as evidence of an era, the reading of both answers.
+Never: starts a process anew (the session does, for a server that dies on the probe), or refuses a server for a
+    member that nobody needs.
+
+The SDK's ClientSession makes the requests (its knowledge of the envelope is worth keeping); its models do not judge the
+answers, since they refuse a server that forgets its name.
+"""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from interlock.connections.dispatcher import Dispatcher
+from interlock.vocabulary.errors import ServerFailed, ServerFailure
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.server import Era, ServerInfo
+
+PROBE_TIMEOUT = 3.0
+"""Seconds for the answer to server/discover. Servers are up within two; one that is silent about unknown methods costs
+this much at its first start, and a slower one loses nothing: it is asked again when it then refuses initialize."""
+PROBE_SHARE = 1 / 3
+"""At most so much of the time left goes into the probe, so that initialize has the rest."""
+MODERN_ERRORS = {-32020, -32021, -32022}
+"""HeaderMismatch, MissingRequiredClientCapability, UnsupportedProtocolVersion: only a 2026-07-28 server sends them."""
+UNSUPPORTED_PROTOCOL_VERSION = -32022
+
+META = "io.modelcontextprotocol/"
+SDK_DISPATCHER = "interlock.connections.sdk_dispatcher"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negotiated:
+    """The outcome: the era with its version, and what the server says of itself."""
+
+    era: Era
+    protocol_version: str
+    info: ServerInfo | None = None
+    capabilities: JsonObject = field(default_factory=dict[str, Any])
+    instructions: str | None = None
+
+
+class DiedOnProbe(Exception):
+    """The connection ended on server/discover: some older servers exit on an unknown method. `error` says how."""
+
+    def __init__(self, error: ServerFailed) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class _NotStateless(Exception):
+    """No evidence of the stateless era. `silent`: no answer at all, so the server may only be slow."""
+
+    def __init__(self, error: ServerFailed, *, silent: bool = False) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.silent = silent
+
+
+@cache
+def client_version() -> str:
+    """The version of this package, as servers are told."""
+    return metadata.version("interlock")
+
+
+async def sdk() -> ModuleType:
+    """The module that speaks to the SDK, imported beside the loop: it takes most of a second the first time."""
+    if SDK_DISPATCHER not in sys.modules:
+        await anyio.to_thread.run_sync(importlib.import_module, SDK_DISPATCHER, abandon_on_cancel=True)
+    return importlib.import_module(SDK_DISPATCHER)
+
+
+async def negotiate(
+    dispatcher: Dispatcher,
+    *,
+    server: str,
+    capabilities: JsonObject,
+    deadline: float,
+    protocol: str = "auto",
+    era: Era | None = None,
+    probe_timeout: float = PROBE_TIMEOUT,
+) -> Negotiated:
+    """Find the era, or use the one that is pinned, and agree on a version (CON-4).
+
+    `deadline` is on anyio's clock. `protocol` is "auto" or one version; `era` is what worked last time.
+
+    Raises:
+        ServerFailed: no agreement, or the connection broke.
+        DiedOnProbe: the connection ended on server/discover, and initialize was not tried.
+    """
+    seconds_left = deadline - anyio.current_time()
+    with anyio.move_on_after(seconds_left):
+        module = await sdk()
+        return await _Negotiation(module, dispatcher, server, capabilities, deadline).run(protocol, era, probe_timeout)
+    raise ServerFailed(
+        f'server "{server}" did not finish its start-up within the time left ({seconds_left:.3g} s)',
+        server=server,
+        kind="deadline",
+    )
+
+
+class _Negotiation:
+    """One attempt over one live dispatcher."""
+
+    def __init__(
+        self, module: Any, dispatcher: Dispatcher, server: str, capabilities: JsonObject, deadline: float
+    ) -> None:
+        self._sdk = module
+        self._dispatcher = dispatcher
+        self._server = server
+        self._capabilities = capabilities
+        self._deadline = deadline
+        self._request_limit = float("inf")
+        self._version = ""
+        self._initialize_result: JsonObject = {}
+        seen_as_sdk = module.SdkDispatcher(dispatcher, seconds=self._seconds, stamp=self._stamp, check=self._check)
+        self._session = module.client_session(seen_as_sdk, client_version())
+
+    async def run(self, protocol: str, era: Era | None, probe_timeout: float) -> Negotiated:
+        if protocol == "auto":
+            return await (self._initialize_first() if era == "handshake" else self._discover_first(era, probe_timeout))
+        if protocol in self._sdk.HANDSHAKE_PROTOCOL_VERSIONS:
+            return await self._initialize(protocol)
+        if protocol not in self._sdk.MODERN_PROTOCOL_VERSIONS:
+            raise self._failed(f'cannot be spoken to: protocol version "{protocol}" is not known here', "unsupported")
+        try:
+            return await self._discover(protocol)
+        except _NotStateless as no:
+            raise no.error from no
+
+    async def _discover_first(self, era: Era | None, probe_timeout: float) -> Negotiated:
+        left = self._deadline - anyio.current_time()
+        try:
+            # A server that was stateless the last time may take its time; others are not waited for.
+            return await self._discover(self._newest(), left / 2 if era else min(probe_timeout, left * PROBE_SHARE))
+        except _NotStateless as no:
+            silent = no.silent
+        except ServerFailed as error:
+            if self._dispatcher.failure is not None:
+                raise DiedOnProbe(error) from error
+            raise
+        try:
+            return await self._initialize(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS[-1])
+        except ServerFailed as error:
+            if error.kind != "rejected" or not (silent or error.rpc_code == UNSUPPORTED_PROTOCOL_VERSION):
+                raise
+            return await self._discover_again(error)  # a slow server took the late probe for its first request
+
+    async def _initialize_first(self) -> Negotiated:
+        try:
+            return await self._initialize(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS[-1])
+        except ServerFailed as error:
+            if error.kind != "rejected":
+                raise
+            return await self._discover_again(error)
+
+    async def _discover_again(self, why: ServerFailed) -> Negotiated:
+        try:
+            return await self._discover(self._newest())
+        except _NotStateless as no:
+            raise why from no
+
+    # ------------------------------------------------------------------ stateless
+
+    async def _discover(self, version: str, seconds: float = float("inf"), *, again: bool = False) -> Negotiated:
+        self._request_limit = seconds
+        try:
+            result = await self._asked(self._session.send_discover(version))
+        except ServerFailed as error:
+            return await self._after_refused_probe(error, version, again)
+        finally:
+            self._request_limit = float("inf")
+        versions = result.get("supportedVersions")
+        mutual = self._mutual(versions)
+        if mutual is None:
+            reason = f"answered server/discover with the protocol versions {versions!r:.200}"
+            raise _NotStateless(self._failed(f"{reason}, none of which is known here as stateless", "protocol"))
+        return self._read_discovery(result, mutual)
+
+    async def _after_refused_probe(self, error: ServerFailed, version: str, again: bool) -> Negotiated:
+        if self._dispatcher.failure is not None or _is_final(error):
+            raise error
+        if error.kind != "rejected" or error.rpc_code not in MODERN_ERRORS:
+            raise _NotStateless(error, silent=error.kind == "deadline") from error
+        if error.rpc_code != UNSUPPORTED_PROTOCOL_VERSION:
+            raise error  # it is stateless and does not take us: initialize would be no answer to that
+        supported = error.rpc_data.get("supported") if isinstance(error.rpc_data, Mapping) else None
+        mutual = self._mutual(supported)
+        if mutual is not None and not again:
+            return await self._discover(mutual, again=True)
+        if isinstance(supported, list) and not set(map(str, supported)) & set(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS):
+            known = ", ".join((*self._sdk.HANDSHAKE_PROTOCOL_VERSIONS, *self._sdk.MODERN_PROTOCOL_VERSIONS))
+            raise self._failed(
+                f"speaks only the protocol versions {supported!r:.200}; known here are {known}", "unsupported"
+            ) from error
+        raise _NotStateless(error) from error
+
+    def _mutual(self, versions: Any) -> str | None:
+        if not isinstance(versions, list):
+            return None
+        return next((known for known in reversed(self._sdk.MODERN_PROTOCOL_VERSIONS) if known in versions), None)
+
+    def _newest(self) -> str:
+        return str(self._sdk.MODERN_PROTOCOL_VERSIONS[-1])
+
+    def _read_discovery(self, result: JsonObject, version: str) -> Negotiated:
+        meta = result.get("_meta")
+        stamped = meta.get(META + "serverInfo") if isinstance(meta, Mapping) else None
+        return Negotiated(
+            era="stateless",
+            protocol_version=version,
+            info=read_info(stamped or result.get("serverInfo")),
+            capabilities=_object(result.get("capabilities")),
+            instructions=_text(result.get("instructions")),
+        )
+
+    # ------------------------------------------------------------------ handshake
+
+    async def _initialize(self, version: str) -> Negotiated:
+        self._version = version
+        await self._asked(self._session.initialize())
+        result = self._initialize_result
+        return Negotiated(
+            era="handshake",
+            protocol_version=result["protocolVersion"],
+            info=read_info(result.get("serverInfo")),
+            capabilities=_object(result.get("capabilities")),
+            instructions=_text(result.get("instructions")),
+        )
+
+    # ------------------------------------------------------------------ the SDK's requests
+
+    async def _asked(self, asking: Any) -> Any:
+        """Await a call of the SDK session; a rejection comes back as the ServerFailed that it was."""
+        try:
+            return await asking
+        except Exception as error:
+            if not isinstance(error, ServerFailed) and isinstance(error.__cause__, ServerFailed):
+                raise error.__cause__ from None
+            raise
+
+    def _seconds(self) -> float:
+        return max(0.0, min(self._request_limit, self._deadline - anyio.current_time()))
+
+    def _stamp(self, method: str, params: JsonObject) -> JsonObject:
+        """The host's own word on versions and capabilities: the SDK would always offer both modes of elicitation."""
+        if method == "initialize":
+            return {**params, "protocolVersion": self._version, "capabilities": self._capabilities}
+        return {**params, "_meta": {**params["_meta"], META + "clientCapabilities": self._capabilities}}
+
+    def _check(self, method: str, result: JsonObject) -> dict[str, Any]:
+        if method != "initialize":
+            return dict(result)
+        version = result.get("protocolVersion")
+        if version not in self._sdk.HANDSHAKE_PROTOCOL_VERSIONS:
+            known = ", ".join(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS)
+            raise self._failed(
+                f"answered initialize with protocol version {version!r:.100}; known here are {known}", "unsupported"
+            )
+        self._initialize_result = result
+        # What the SDK's model insists on, and nobody here reads.
+        return {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "", "version": ""}}
+
+    def _failed(self, text: str, kind: ServerFailure) -> ServerFailed:
+        return ServerFailed(f'server "{self._server}" {text}', server=self._server, kind=kind)
+
+
+def _is_final(error: ServerFailed) -> bool:
+    """Whether initialize would fare no better: nobody is there, or nobody lets us in."""
+    return error.kind == "authentication" or (error.kind == "unavailable" and "status" not in error.facts)
+
+
+def read_info(value: Any) -> ServerInfo | None:
+    """What can be read of an Implementation object; None if it has no name."""
+    if not isinstance(value, Mapping) or not isinstance(name := value.get("name"), str):
+        return None
+    icons = value.get("icons")
+    return ServerInfo(
+        name=name,
+        version=_text(value.get("version")) or "",
+        title=_text(value.get("title")),
+        description=_text(value.get("description")),
+        icons=tuple(icon for icon in icons if isinstance(icon, Mapping)) if isinstance(icons, list) else None,
+        website_url=_text(value.get("websiteUrl")),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _object(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
