@@ -9,13 +9,13 @@ that others hold. The same events always make equal states (HIS-1).
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from interlock.vocabulary.conversation import CallEntry, Entry, OutputEntry, Part, Usage
 from interlock.vocabulary.event import (
     CallEnded,
     CallStarted,
     EntriesRecorded,
-    Event,
     MessageCompleted,
     StepCaptured,
     StoredEvent,
@@ -76,51 +76,50 @@ class ThreadState:
         return self.last_sequence > 0
 
 
-@dataclass(slots=True, kw_only=True)
 class _Turn:
-    """A Turn being built; `frozen` is its view while nothing has changed."""
+    """A Turn being built; its view is kept while nothing changes, so that old Turns cost nothing."""
 
-    state: TurnState
-    items: list[ThreadItem] = field(default_factory=list)
-    places: dict[str, int] = field(default_factory=dict)
-    """Where the item of each call stands in `items`."""
-    frozen: TurnState | None = None
+    __slots__ = ("_items", "_places", "_view", "facts")
 
-    def change(self, **members: object) -> None:
-        self.state = replace(self.state, **members)  # type: ignore[arg-type] # members of TurnState, by name
-        self.frozen = None
+    def __init__(self, turn_id: str) -> None:
+        self.facts = TurnState(turn_id=turn_id)
+        self._items: list[ThreadItem] = []
+        self._places: dict[str, int] = {}
+        self._view: TurnState | None = None
 
     def put(self, item: ThreadItem) -> None:
-        """Add an item, or replace the item of the same call."""
-        place = self.places.get(item.id)
+        """Add an item, or replace the item of the same id."""
+        place = self._places.get(item.id)
         if place is None:
-            self.places[item.id] = len(self.items)
-            self.items.append(item)
+            self._places[item.id] = len(self._items)
+            self._items.append(item)
         else:
-            self.items[place] = item
-        self.frozen = None
+            self._items[place] = item
+        self._view = None
+
+    def know(self, facts: TurnState) -> None:
+        self.facts = facts
+        self._view = None
 
     def view(self) -> TurnState:
-        if self.frozen is None:
-            self.frozen = replace(self.state, items=tuple(self.items))
-        return self.frozen
+        if self._view is None:
+            self._view = replace(self.facts, items=tuple(self._items))
+        return self._view
 
 
 class Fold:
     """Builds a ThreadState event by event; each step costs the same however long the history is."""
 
     def __init__(self, thread_id: str) -> None:
+        self.last_sequence = 0
         self._facts = ThreadState(thread_id=thread_id)
+        self._updated_at: int | None = None
         self._turns: dict[str, _Turn] = {}
         self._entries: list[Entry] = []
         self._unanswered: dict[str, CallEntry] = {}
         self._open_calls: dict[str, CallStarted] = {}
         self._used_call_ids: set[str] = set()
         self._view: ThreadState | None = None
-
-    @property
-    def last_sequence(self) -> int:
-        return self._facts.last_sequence
 
     @property
     def open_turn(self) -> str | None:
@@ -141,6 +140,8 @@ class Fold:
         if self._view is None:
             self._view = replace(
                 self._facts,
+                last_sequence=self.last_sequence,
+                updated_at=self._updated_at,
                 turns=tuple([turn.view() for turn in self._turns.values()]),
                 entries=tuple(self._entries),
                 unanswered=tuple(self._unanswered.values()),
@@ -151,20 +152,17 @@ class Fold:
 
     def apply(self, stored: StoredEvent) -> None:
         self._view = None
-        created_at = stored.at if self._facts.created_at is None else self._facts.created_at
-        self._know(last_sequence=stored.sequence, created_at=created_at, updated_at=stored.at)
-        self._apply(stored.event, stored.at)
-
-    def _apply(self, event: Event, at: int) -> None:
+        self.last_sequence, self._updated_at = stored.sequence, stored.at
+        event = stored.event
         match event:
             case ThreadStarted():
-                self._know(name=event.name, model=event.model, forked_from=event.forked_from)
+                self._start(event, stored.at)
             case ThreadNamed():
-                self._know(name=event.name)
+                self._facts = replace(self._facts, name=event.name)
             case TurnStarted():
-                self._start_turn(event, at)
+                self._start_turn(event, stored.at)
             case TurnEnded():
-                self._end_turn(event, at)
+                self._end_turn(event, stored.at)
             case EntriesRecorded():
                 self._add_entries(event.entries)
             case MessageCompleted():
@@ -177,32 +175,36 @@ class Fold:
                 self._add_usage(event)
             case StepCaptured():
                 pass  # what a Step saw explains calls; it changes nothing
-
-    def _know(self, **members: object) -> None:
-        self._facts = replace(self._facts, **members)  # type: ignore[arg-type] # members of ThreadState, by name
+            case _:
+                assert_never(event)
 
     def _turn(self, turn_id: str) -> _Turn:
         """The Turn of that id; a stored event may speak of one whose start was never stored."""
         if turn_id not in self._turns:
-            self._turns[turn_id] = _Turn(state=TurnState(turn_id=turn_id))
+            self._turns[turn_id] = _Turn(turn_id)
         return self._turns[turn_id]
 
-    def _start_turn(self, event: TurnStarted, at: int) -> None:
-        self._turn(event.turn_id).change(
-            status="in_progress", implicit=event.implicit, input=event.input, model=event.model, started_at=at
+    def _start(self, event: ThreadStarted, at: int) -> None:
+        self._facts = replace(
+            self._facts, name=event.name, model=event.model, forked_from=event.forked_from, created_at=at
         )
-        self._know(open_turn=event.turn_id, model=event.model or self._facts.model)
+
+    def _start_turn(self, event: TurnStarted, at: int) -> None:
+        turn = self._turn(event.turn_id)
+        turn.know(replace(turn.facts, implicit=event.implicit, input=event.input, model=event.model, started_at=at))
+        self._facts = replace(self._facts, open_turn=event.turn_id, model=event.model or self._facts.model)
 
     def _end_turn(self, event: TurnEnded, at: int) -> None:
-        self._turn(event.turn_id).change(
-            status=event.status, error=event.error, last_message=event.last_message, ended_at=at
+        turn = self._turn(event.turn_id)
+        turn.know(
+            replace(turn.facts, status=event.status, error=event.error, last_message=event.last_message, ended_at=at)
         )
         if self._facts.open_turn == event.turn_id:
-            self._know(open_turn=None)
+            self._facts = replace(self._facts, open_turn=None)
 
-    def _add_entries(self, entries: Iterable[Entry]) -> None:
+    def _add_entries(self, entries: tuple[Entry, ...]) -> None:
+        self._entries.extend(entries)
         for entry in entries:
-            self._entries.append(entry)
             match entry:
                 case CallEntry():
                     self._unanswered[entry.call_id] = entry
@@ -223,8 +225,8 @@ class Fold:
 
     def _add_usage(self, event: UsageRecorded) -> None:
         turn = self._turn(event.turn_id)
-        turn.change(usage=turn.state.usage + event.usage)
-        self._know(usage=self._facts.usage + event.usage)
+        turn.know(replace(turn.facts, usage=turn.facts.usage + event.usage))
+        self._facts = replace(self._facts, usage=self._facts.usage + event.usage)
 
 
 def fold(thread_id: str, events: Iterable[StoredEvent]) -> ThreadState:

@@ -1,6 +1,6 @@
 """The order of the events of a Thread as they come out of a store.
 
-Owns: the check that nothing is missing between two events.
+Owns: the check that nothing is missing between two events; the refusal of an event out of its place.
 Never: repairs.
 """
 
@@ -20,3 +20,13 @@ def contiguous(thread_id: str, after: int, events: Iterable[StoredEvent]) -> Ite
                 sequence=expected,
             )
         yield stored
+
+
+def moved_on(thread_id: str, after: int, last: int) -> StorageFailed:
+    """The refusal of an append after `after` to a Thread whose last event is `last`."""
+    return StorageFailed(
+        f"cannot store event {after + 1} of thread '{thread_id}': its last stored event is {last},"
+        " somebody else wrote it; open the thread again",
+        thread_id=thread_id,
+        last_sequence=last,
+    )

@@ -6,7 +6,7 @@ Never: guesses: a member that is missing, of the wrong type or not declared refu
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Generic, Protocol, TypeVar
 
 from interlock.vocabulary.json import JsonObject, JsonValue
@@ -105,9 +105,11 @@ class Record(Generic[T]):
             raise ValueError(f"{_shown(json)} is not an object")
         arguments = {}
         for name, shape, optional in self._members:
-            member = json.get(name, MISSING)
-            if member is not MISSING:
-                arguments[name] = _read_member(name, shape, member)
+            if name in json:
+                try:
+                    arguments[name] = shape.read(json[name])
+                except ValueError as error:
+                    raise ValueError(f"member '{name}': {error}") from error
             elif not optional:
                 raise ValueError(f"member '{name}' is missing")
         if len(arguments) != len(json):
@@ -136,13 +138,6 @@ class Union:
         if record is None:
             raise ValueError(f"type {_shown(tag)} is none of {', '.join(self._by_tag)}")
         return record.read({name: member for name, member in json.items() if name != "type"})
-
-
-def _read_member(name: str, shape: Shape, json: JsonValue) -> Any:
-    try:
-        return shape.read(json)
-    except ValueError as error:
-        raise ValueError(f"member '{name}': {error}") from error
 
 
 def _undeclared(json: JsonObject, known: Mapping[str, Any]) -> str:

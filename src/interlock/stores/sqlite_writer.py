@@ -16,6 +16,7 @@ from pathlib import Path
 
 from interlock.stores.codec import Row
 from interlock.stores.outcome import Outcome
+from interlock.stores.sequence import moved_on
 from interlock.stores.sqlite_failures import is_busy, storage_failed
 from interlock.stores.summary import Change
 from interlock.vocabulary.errors import StorageFailed
@@ -132,13 +133,7 @@ class SqliteWriter:
 
     def _conflict(self, append: Append) -> StorageFailed:
         found = self._connection.execute(_LAST_SEQUENCE, (append.thread_id,)).fetchone()
-        last = 0 if found is None else found[0]
-        return StorageFailed(
-            f"cannot store event {append.after + 1} of thread '{append.thread_id}':"
-            f" its last stored event is {last}, somebody else wrote it; open the thread again",
-            thread_id=append.thread_id,
-            last_sequence=last,
-        )
+        return moved_on(append.thread_id, append.after, 0 if found is None else found[0])
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:  # some errors, a full disk among them, have rolled back already
