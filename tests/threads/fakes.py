@@ -123,7 +123,7 @@ def config(name: str, **settings: Any) -> ServerConfig:
 
 
 def entry(server: str, a_tool: Tool) -> ToolEntry:
-    name = public_name(server, a_tool.name)
+    name = public_name(server, a_tool.name).text
     spec = ToolSpec(name=name, description="", input_schema=a_tool.input_schema)
     return ToolEntry(public_name=name, server=server, tool=a_tool, spec=spec, visible_to_model=not a_tool.app_only)
 
@@ -156,9 +156,9 @@ class Memory:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    async def record(self, *events: Event) -> None:
+    async def record(self, event: Event) -> None:
         await anyio.lowlevel.checkpoint()
-        self.events.extend(events)
+        self.events.append(event)
 
 
 class Ticks:

@@ -3,6 +3,7 @@
 import pytest
 
 from interlock.threads.facts import app_resource_uri, resource_item, tool_item
+from interlock.threads.request import read_request
 from interlock.vocabulary.item import McpToolCallItem
 from tests.manifest import requirement
 from tests.threads.fakes import config, entry, tool
@@ -48,19 +49,21 @@ def test_a_server_that_grants_no_origins_cannot_name_a_connector() -> None:
 @requirement("LIF-2")
 @pytest.mark.parametrize(
     ("arguments", "server"),
-    [({"server": " git "}, "git"), ({"server": "  "}, "interlock"), (None, "interlock"), ("{broken", "interlock")],
+    [('{"server": " git "}', "git"), ('{"server": " "}', "interlock"), ("", "interlock"), ("{broken", "interlock")],
 )
 def test_a_resource_tools_item_names_the_server_of_its_arguments_and_nothing_of_an_app(
-    arguments: object, server: str
+    arguments: str, server: str
 ) -> None:
-    item = resource_item("c1", arguments, "read_mcp_resource")
+    request = read_request("c1", "read_mcp_resource", arguments)
+
+    item = resource_item(request, "read_mcp_resource")
 
     assert item == McpToolCallItem(
         id="c1",
         server=server,
         tool="read_mcp_resource",
         public_name="read_mcp_resource",
-        arguments=arguments,
+        arguments=request.arguments,
         read_only_hint=True,
     )
 

@@ -27,9 +27,9 @@ class Memory:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    async def record(self, *events: Event) -> Sequence[object]:
+    async def record(self, event: Event) -> Sequence[object]:
         await anyio.lowlevel.checkpoint()
-        self.events.extend(events)
+        self.events.append(event)
         return ()
 
 

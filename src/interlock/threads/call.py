@@ -12,10 +12,10 @@ import anyio
 import anyio.lowlevel
 
 from interlock.history.clip import token_budget
-from interlock.resources.tools import run_resource_tool
-from interlock.threads import facts, output
+from interlock.history.journal import Journal
+from interlock.threads import builtins, facts, output
 from interlock.threads.gate import Gate
-from interlock.threads.lifecycle import Answer, Attempt, Ending, Operation, Recorder, run_item
+from interlock.threads.lifecycle import Answer, Attempt, Ending, Operation, run_item
 from interlock.threads.permission import Approvals, permit
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
@@ -44,53 +44,59 @@ class Caller:
     def __init__(
         self,
         *,
-        recorder: Recorder,
+        journal: Journal,
         clock: Clock,
         notify: Callable[[ProgressNotice], None],
         rules: CallRules,
-        used_call_ids: set[str],
     ) -> None:
-        self._recorder = recorder
+        self._journal = journal
         self._clock = clock
         self._notify = notify
         self.rules = rules
-        self._used = used_call_ids
         self._gate = Gate()
-        self._scopes: set[anyio.CancelScope] = set()
+        self._running: dict[str, anyio.CancelScope] = {}
+        self._closed = False
 
     def __repr__(self) -> str:
-        return f"<Caller {self._gate!r} used={len(self._used)}>"
+        return f"<Caller {self._gate!r} closed={self._closed}>"
 
     async def run(self, binding: Binding, request: CallRequest) -> Ending:
-        """Run one call to its end. A refused duplicate leaves no second item (LIF-8)."""
+        """Run one call to its end. A refused duplicate leaves no second item (LIF-8).
+
+        Raises:
+            InvalidRequest: the Thread is closing.
+            StorageFailed: the item could not be stored.
+        """
+        if self._closed:
+            raise InvalidRequest(f"cannot call {request.public_name!r}: its thread is closed")
         target = find(binding, request.public_name)
         item = describe(binding, request, target)
-        if request.call_id in self._used:
+        if request.call_id in self._running or self._journal.is_used(request.call_id):
             return duplicate(item)
-        self._used.add(request.call_id)
         start = CallStarted(turn_id=binding.turn_id, step_id=binding.step_id, item=item)
-        with self._gate.arriving(alone=runs_alone(binding, target)) as ticket, self._running() as scope:
+        alone = runs_alone(binding, target)
+        with self._cancellable(request.call_id) as scope, self._gate.arriving(alone=alone) as ticket:
 
             async def operation(attempt: Attempt) -> Answer:
                 walk = self._prepare(binding, request, target)
                 await ticket.admitted()
                 return await walk(attempt)
 
-            return await run_item(self._recorder, start, operation, clock=self._clock, scope=scope)
+            return await run_item(self._journal, start, operation, clock=self._clock, scope=scope)
 
-    def cancel_all(self) -> None:
-        """Cancel every running call; each writes its end and returns it."""
-        for scope in self._scopes:
+    def close(self) -> None:
+        """Cancel every running call, each of which writes its end and returns it; refuse all later ones."""
+        self._closed = True
+        for scope in self._running.values():
             scope.cancel()
 
     @contextmanager
-    def _running(self) -> Iterator[anyio.CancelScope]:
-        scope = anyio.CancelScope()
-        self._scopes.add(scope)
+    def _cancellable(self, call_id: str) -> Iterator[anyio.CancelScope]:
+        scope = self._running[call_id] = anyio.CancelScope()
         try:
             yield scope
         finally:
-            self._scopes.remove(scope)
+            del self._running[call_id]
 
     def _prepare(self, binding: Binding, request: CallRequest, target: Target) -> Operation:
         """Everything that can refuse the call, so that a refused one waits for no other."""
@@ -107,13 +113,8 @@ class Caller:
                 )
 
     def _resource_operation(self, binding: Binding, request: CallRequest) -> Operation:
-        if request.problem is not None:
-            raise InvalidRequest(request.problem)
-
         async def operation(attempt: Attempt) -> Answer:
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            text = await run_resource_tool(request.public_name, request.arguments, binding)
-            return output.answer(output.text_result(text), self.rules.output_limit)
+            return output.answer(await builtins.run(request, binding), self.rules.output_limit)
 
         return operation
 
@@ -130,6 +131,7 @@ class Caller:
                 entry.tool.name,
                 arguments,
                 timeout=view.config.tool_timeout,
+                safe_to_repeat=entry.tool.annotations.safe_to_repeat,
                 on_progress=self._progress(binding.turn_id, request.call_id),
             )
             return output.answer(result, self.rules.output_limit)
@@ -155,7 +157,7 @@ def describe(binding: Binding, request: CallRequest, target: Target) -> McpToolC
             config = binding.snapshot.servers[target.server].config
             return facts.tool_item(request.call_id, request.arguments, target, config)
         case BuiltinEntry():
-            return facts.resource_item(request.call_id, request.arguments, target.public_name)
+            return facts.resource_item(request, target.public_name)
         case None:
             return facts.unknown_item(request.call_id, request.arguments, request.public_name)
 

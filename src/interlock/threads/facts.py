@@ -6,13 +6,12 @@ Never: believes a connector that a server without `grants_origins` names.
 
 from collections.abc import Mapping
 
+from interlock.resources.arguments import HOST, item_server
+from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import ToolEntry
 from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.json import JsonObject, JsonValue
 from interlock.vocabulary.server import ServerConfig
-
-HOST = "interlock"
-"""The server named by items that belong to no configured server."""
 
 
 def tool_item(call_id: str, arguments: JsonValue, entry: ToolEntry, config: ServerConfig) -> McpToolCallItem:
@@ -35,16 +34,14 @@ def tool_item(call_id: str, arguments: JsonValue, entry: ToolEntry, config: Serv
     )
 
 
-def resource_item(call_id: str, arguments: JsonValue, public_name: str) -> McpToolCallItem:
-    """The item of a resource tool: the server is the argument, else the host; no facts of a tool's definition."""
-    named = arguments.get("server") if isinstance(arguments, Mapping) else None
-    server = named.strip() if isinstance(named, str) else ""
+def resource_item(request: CallRequest, public_name: str) -> McpToolCallItem:
+    """The item of a resource tool: the server of its arguments, else the host; no facts of a tool's definition."""
     return McpToolCallItem(
-        id=call_id,
-        server=server or HOST,
+        id=request.call_id,
+        server=item_server(request.text),
         tool=public_name,
         public_name=public_name,
-        arguments=arguments,
+        arguments=request.arguments,
         read_only_hint=True,
     )
 

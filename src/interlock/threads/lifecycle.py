@@ -23,7 +23,7 @@ from interlock.vocabulary.tool import ToolResult
 class Recorder(Protocol):
     """What the lifecycle needs of the Journal: stored when it returns."""
 
-    async def record(self, *events: Event) -> object: ...
+    async def record(self, event: Event) -> object: ...
 
 
 @dataclass(slots=True)

@@ -13,8 +13,3 @@ from interlock.vocabulary.tool import ToolResult
 def answer(result: ToolResult, limit: int) -> Answer:
     """The answer of a call; `limit` is the bytes of text that the model is shown."""
     return Answer(result=clip_result(result), content=clip_parts(result_parts(result), limit))
-
-
-def text_result(text: str) -> ToolResult:
-    """The result of one of the host's own tools."""
-    return ToolResult(content=({"type": "text", "text": text},))

@@ -12,28 +12,39 @@ import anyio
 
 from interlock.catalog.refresh import apply, list_source, source_of
 from interlock.catalog.registry import Registry
+from interlock.connections.changes import Changes
 from interlock.vocabulary.errors import InterlockError
 from interlock.vocabulary.server import ServerStatus
 from interlock.vocabulary.snapshot import ServerView
 
+HOPEFUL = frozenset({ServerStatus.NOT_STARTED, ServerStatus.STARTING, ServerStatus.READY})
+"""States from which a server that was never listed may soon be."""
+
 
 @dataclass(slots=True)
 class _Source:
-    """One server under refresh. `tried` is the session that the newest listing ended in, None when there was none."""
+    """One server under refresh. `failure` says why its newest listing could not be taken."""
 
     view: ServerView
-    dirty: bool = True
+    dirty: bool = False
     running: bool = False
-    settled: bool = False
+    listed: bool = False
     failure: str | None = None
-    tried: int | None = None
+
+    @property
+    def status(self) -> ServerStatus:
+        return self.view.connection.report().status
+
+    @property
+    def pending(self) -> bool:
+        return not self.listed and self.failure is None and self.status in HOPEFUL
 
 
 class Refresher:
     """Lists servers when they have become ready or said that their tools changed (CON-14).
 
-    `published` is called after every change of the registry's catalogue; `failed` gets the server
-    and a sentence when a listing could not be taken. Both must not wait.
+    `published` is called after every change of the registry; `failed` gets the server and a
+    sentence when a listing could not be taken. Both must not wait.
     """
 
     def __init__(
@@ -51,8 +62,8 @@ class Refresher:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """Servers whose tools are not known yet, and may still be: neither listed nor failed."""
-        return tuple(sorted(name for name, source in self._sources.items() if not source.settled))
+        """Servers whose tools are not known yet, but may soon be; sorted."""
+        return tuple(sorted(name for name, source in self._sources.items() if source.pending))
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -62,40 +73,29 @@ class Refresher:
     def watch(self, servers: Iterable[ServerView]) -> None:
         """From now on these servers make the catalogue; those that left take their tools with them.
 
-        A server whose connection was carried over keeps its tools; its settings may have changed, so
-        it is listed again.
+        One whose connection was carried over keeps its tools until they have been listed again
+        under its new settings.
         """
         views = {view.config.name: view for view in servers}
         for name in self._sources.keys() - views.keys():
             del self._sources[name]
             self._registry.remove_source(source_of(name))
         for name, view in views.items():
-            old = self._sources.get(name)
-            if old is None or old.view.connection is not view.connection:
-                self._sources[name] = _Source(view)
-            elif old.view != view:
-                old.view, old.dirty = view, True
+            self._watch(name, view)
         self._published()
         self._wake()
 
-    def tools_changed(self, server: str) -> None:
-        """The server said so; a storm of such notices is one mark."""
-        source = self._sources.get(server)
-        if source is not None:
-            source.dirty = True
-            self._wake()
+    def take(self, changes: Changes) -> None:
+        """Act upon what servers said; a server whose tools changed is listed again."""
+        for name in changes.tools & self._sources.keys():
+            self._sources[name].dirty = True
+        self._wake()
 
-    def status_changed(self, server: str) -> None:
-        """The server is in another state: a new session may have other tools."""
-        source = self._sources.get(server)
-        if source is not None and not source.running and _session(source.view) not in (None, source.tried):
-            source.dirty = True
-            self._wake()
-
-    async def settled(self, deadline: float = math.inf) -> None:
-        """Return when nothing is pending any more, at `deadline` (of anyio's clock) at the latest."""
+    async def settled(self, servers: Iterable[str], deadline: float = math.inf) -> None:
+        """Return when none of `servers` is pending any more, at `deadline` (of anyio's clock) at the latest."""
+        waiting = [self._sources[name] for name in servers if name in self._sources]
         with anyio.CancelScope(deadline=deadline):
-            while self.pending:
+            while any(source.pending for source in waiting):
                 await self._changed.wait()
 
     async def run(self) -> None:
@@ -108,39 +108,41 @@ class Refresher:
                         tasks.start_soon(self._refresh, source)
                 await self._changed.wait()
 
+    def _watch(self, name: str, view: ServerView) -> None:
+        source = self._sources.get(name)
+        if source is not None and source.view.connection is view.connection:
+            source.dirty = source.dirty or source.view != view
+            source.view = view
+            return
+        # A server that is not ready yet is marked by its connection once it is.
+        self._sources[name] = source = _Source(view)
+        source.dirty = source.status is ServerStatus.READY
+
     async def _refresh(self, source: _Source) -> None:
         """List until clean; a mark that comes meanwhile makes one more round."""
         try:
             while source.dirty and self._is_current(source):
                 source.dirty = False
                 await self._list(source)
+                self._wake()
         finally:
             source.running = False
             self._wake()
 
     async def _list(self, source: _Source) -> None:
-        session = _session(source.view)
         try:
             listing = await list_source(source.view, source.view.config.startup_timeout)
             if self._is_current(source):
                 apply(self._registry, listing, source.view.config)
-                source.failure = None
+                source.listed, source.failure = True, None
                 self._published()
         except InterlockError as error:
-            self._note_failure(source, error.message, session)
+            source.failure = error.message
+            if self._is_current(source):
+                self._failed(source.view.config.name, error.message)
         except anyio.get_cancelled_exc_class():
             source.dirty = True
             raise
-        source.tried = _session(source.view)
-        source.settled = True
-        self._wake()
-
-    def _note_failure(self, source: _Source, sentence: str, session: int | None) -> None:
-        source.failure = sentence
-        if self._is_current(source):
-            self._failed(source.view.config.name, sentence)
-        # The session may have been lost and replaced while we listed: nobody else would mark the new one.
-        source.dirty = source.dirty or (session is not None and _session(source.view) not in (None, session))
 
     def _is_current(self, source: _Source) -> bool:
         return self._sources.get(source.view.config.name) is source
@@ -148,9 +150,3 @@ class Refresher:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
-
-
-def _session(view: ServerView) -> int | None:
-    """The number of the session that can be asked now."""
-    report = view.connection.report()
-    return report.restarts if report.status is ServerStatus.READY else None

@@ -20,12 +20,13 @@ ARGUMENTS_LIMIT = 16 * 1024 * 1024
 class CallRequest:
     """One call as it was asked for.
 
-    `arguments` is the decoded JSON, or the raw text where it could not be decoded; `problem` is
-    then the sentence that says so.
+    `text` is the JSON text of the arguments, `arguments` what it says; where it could not be decoded
+    both are the raw text, and `problem` is the sentence that says why.
     """
 
     call_id: str
     public_name: str
+    text: str
     arguments: JsonValue
     problem: str | None = None
 
@@ -47,29 +48,31 @@ class CallRequest:
 def read_request(call_id: str, public_name: str, arguments: str | JsonObject | None) -> CallRequest:
     """Decode the arguments, given as JSON text or as a decoded object; blank text means none."""
     try:
-        decoded = _decode(arguments)
+        text = _text(arguments)
+        return CallRequest(call_id=call_id, public_name=public_name, text=text, arguments=_decode(text))
     except (ValueError, TypeError, RecursionError) as error:
-        raw = arguments if isinstance(arguments, str) else repr(arguments)
+        raw = (arguments if isinstance(arguments, str) else repr(arguments))[:ARGUMENTS_LIMIT]
         problem = (
             f"the arguments of {public_name!r} are not valid JSON ({_reason(error)}); call it again with valid JSON"
         )
-        return CallRequest(call_id=call_id, public_name=public_name, arguments=raw[:ARGUMENTS_LIMIT], problem=problem)
-    return CallRequest(call_id=call_id, public_name=public_name, arguments=decoded)
+        return CallRequest(call_id=call_id, public_name=public_name, text=raw, arguments=raw, problem=problem)
 
 
-def _decode(arguments: str | JsonObject | None) -> JsonValue:
-    if arguments is None:
-        return None
+def _text(arguments: str | JsonObject | None) -> str:
     if isinstance(arguments, str):
-        text = arguments
-    else:
-        text = json.dumps(arguments, allow_nan=False, ensure_ascii=False, default=_mapping)
+        return arguments
+    if arguments is None:
+        return ""
+    return json.dumps(arguments, allow_nan=False, ensure_ascii=False, default=_mapping)
+
+
+def _decode(text: str) -> JsonValue:
     if not text.strip():
         return None
     if len(text.encode()) > ARGUMENTS_LIMIT:
         raise ValueError(f"more than {ARGUMENTS_LIMIT} bytes")
     decoded = json.loads(text, parse_constant=_not_json)
-    if isinstance(arguments, str) and "\\u" in text:
+    if "\\u" in text:
         json.dumps(decoded, ensure_ascii=False).encode()  # half of a surrogate pair could not be sent or stored
     return decoded
 

@@ -186,7 +186,7 @@ class Turn:
         # What was said or done is written also while the turn is being cancelled: history without it would be wrong.
         if events:
             with anyio.CancelScope(shield=True):
-                await self._room.journal.record(*events)
+                await self._room.journal.record_all(events)
 
 
 def _output(call: CallEntry, result: CallResult | None) -> OutputEntry:

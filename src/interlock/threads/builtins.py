@@ -1,0 +1,24 @@
+"""The host's own tools, as a Thread offers and runs them.
+
+Owns: the way from a call to the resources room.
+Never: asks for approval (RES-9), or knows what a resource tool does.
+"""
+
+from collections.abc import Mapping
+
+from interlock.resources import tools
+from interlock.threads.request import CallRequest
+from interlock.vocabulary.catalog import BuiltinEntry
+from interlock.vocabulary.snapshot import Binding, Snapshot
+from interlock.vocabulary.tool import ToolResult
+
+
+def offered(snapshot: Snapshot) -> Mapping[str, BuiltinEntry]:
+    """What a Step offers: the resource tools as soon as one server is enabled, whatever its state (RES-1)."""
+    return tools.resource_tools(snapshot.servers)
+
+
+async def run(request: CallRequest, binding: Binding) -> ToolResult:
+    """Run one; its result is the JSON text of the answer."""
+    outcome = await tools.run(binding, request.public_name, request.text)
+    return ToolResult(content=({"type": "text", "text": outcome.text},))

@@ -1,0 +1,120 @@
+"""What a Thread sees of its servers: one Snapshot at a time.
+
+Owns: the published Snapshot (replaced in one assignment), the grace of a new Generation, notices about servers.
+Never: changes what a lease has given out (CAT-6), or waits for an optional server beyond the grace (CON-3).
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+from interlock.catalog.registry import Registry
+from interlock.connections.generation import Generation, Generations
+from interlock.threads.refresh import Refresher
+from interlock.vocabulary.notice import Notice, ResourceUpdatedNotice, ServerNotice, WarningNotice
+from interlock.vocabulary.policy import Policy
+from interlock.vocabulary.server import ServerConfig, ServerReport
+from interlock.vocabulary.snapshot import Snapshot
+
+DEFAULT_GRACE = 1.0
+"""Seconds that Steps wait for the optional servers of a new Generation, all together."""
+
+
+class Servers:
+    """The servers of one Thread. `generations` must publish without a grace of its own: the wait is here."""
+
+    def __init__(
+        self,
+        generations: Generations,
+        *,
+        notify: Callable[[Notice], None],
+        policy: Policy,
+        grace: float = DEFAULT_GRACE,
+    ) -> None:
+        self._generations = generations
+        self._registry = Registry()
+        self._notify = notify
+        self._policy = policy
+        self._grace = grace
+        self._deadline = 0.0
+        self._snapshot = Snapshot(generation=0, policy=policy)
+        self._generation = generations.current
+        self._refresher = Refresher(self._registry, published=self._publish, failed=self._warn)
+
+    def __repr__(self) -> str:
+        return f"<Servers generation={self._snapshot.generation} revision={self._snapshot.catalog.revision}>"
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest one; a Step keeps its own."""
+        return self._snapshot
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Servers whose tools are not known yet, but may soon be."""
+        return self._refresher.pending
+
+    def reports(self) -> tuple[ServerReport, ...]:
+        """One for each configured server; nothing is started by asking (CON-16)."""
+        return self._generations.reports()
+
+    async def open(self, configs: tuple[ServerConfig, ...]) -> None:
+        """Start these servers, and publish them once the required ones are ready.
+
+        Raises:
+            ServerFailed: required servers could not start; the sentence names them all (CON-2).
+        """
+        self._generations.want(configs)
+        self._adopt(await self._generations.refresh())
+
+    async def run(self) -> None:
+        """Follow the servers, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._refresher.run)
+            while True:
+                await self._generations.changed()
+                self._take_changes()
+
+    @asynccontextmanager
+    async def leased(self) -> AsyncIterator[Snapshot]:
+        """The Snapshot of now, once its servers had their grace; its connections live while the block runs."""
+        views = self._snapshot.servers
+        await self._refresher.settled(name for name, view in views.items() if view.config.required)
+        await self._refresher.settled(views, self._deadline)
+        with self._generations.lease() as generation:
+            self._adopt(generation)
+            yield self._snapshot
+
+    async def close(self, patience: float) -> None:
+        """Wait `patience` seconds for leases, then end the connections that nobody else holds."""
+        await self._generations.close(patience)
+
+    def _take_changes(self) -> None:
+        changes = self._generations.take_changes()
+        if changes.generation:
+            self._adopt(self._generations.current)
+        self._refresher.take(changes)
+        for report in self._generations.reports() if changes.status else ():
+            if report.name in changes.status:
+                self._notify(ServerNotice(report=report))
+        for server, uri in sorted(changes.updated):
+            self._notify(ResourceUpdatedNotice(server=server, uri=uri))
+
+    def _adopt(self, generation: Generation) -> None:
+        if generation.number == self._generation.number:
+            return
+        self._generation = generation
+        self._deadline = anyio.current_time() + self._grace
+        self._refresher.watch(generation.views.values())
+
+    def _publish(self) -> None:
+        self._snapshot = Snapshot(
+            generation=self._generation.number,
+            servers=self._generation.views,
+            catalog=self._registry.catalog,
+            policy=self._policy,
+        )
+
+    def _warn(self, server: str, sentence: str) -> None:
+        self._notify(WarningNotice(message=sentence, server=server))

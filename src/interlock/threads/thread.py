@@ -1,0 +1,307 @@
+"""One conversation: the face that applications see, and the owner of everything that runs for it.
+
+Owns: the Thread's tasks, its one running turn, the order of opening and closing.
+Never: outlives its Host, or leaves a call, a lease or a task behind (ARCHITECTURE section 4).
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+
+from interlock.catalog.offer import tools_for_model
+from interlock.connections.generation import Generations
+from interlock.history.fold import ThreadState
+from interlock.history.journal import Journal
+from interlock.threads import builtins
+from interlock.threads.call import Caller, CallRules
+from interlock.threads.identity import new_id
+from interlock.threads.notices import Notices, NoticeStream
+from interlock.threads.servers import DEFAULT_GRACE, Servers
+from interlock.threads.step import Step
+from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest
+from interlock.vocabulary.conversation import Part, TextPart, UserEntry
+from interlock.vocabulary.errors import InterlockError, InvalidRequest
+from interlock.vocabulary.event import (
+    EntriesRecorded,
+    Event,
+    MessageCompleted,
+    StepCaptured,
+    StoredEvent,
+    ThreadNamed,
+    TurnEnded,
+    TurnStarted,
+    TurnStatus,
+)
+from interlock.vocabulary.ids import StepId, ThreadId, TurnId
+from interlock.vocabulary.item import ThreadItem, UserMessageItem
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.notice import LaggedNotice, Notice
+from interlock.vocabulary.policy import Policy
+from interlock.vocabulary.ports import Clock, Model
+from interlock.vocabulary.server import ServerConfig, ServerReport
+from interlock.vocabulary.snapshot import Binding, Snapshot
+
+CLOSING_PATIENCE = 5.0
+"""Seconds that closing waits for Steps that are still open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSettings:
+    """What a Thread is opened with. `grace` is seconds (CON-3); `model` is used where a turn names none."""
+
+    servers: tuple[ServerConfig, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+    rules: CallRules = field(default_factory=CallRules)
+    model: Model | None = None
+    grace: float = DEFAULT_GRACE
+
+
+class Thread:
+    """A loaded Thread. Made by `Host.start_thread` and `Host.resume_thread`; all methods work from any task."""
+
+    def __init__(self, journal: Journal, generations: Generations, settings: ThreadSettings, clock: Clock) -> None:
+        self._journal = journal
+        self._settings = settings
+        self._clock = clock
+        self._notices = Notices()
+        self._servers = Servers(generations, notify=self.notify, policy=settings.policy, grace=settings.grace)
+        self._caller = Caller(journal=journal, clock=clock, notify=self.notify, rules=settings.rules)
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._turn: Turn | None = None
+        self._beginning = anyio.Lock()
+        self._closing = anyio.Event()
+        self._closed = anyio.Event()
+
+    def __repr__(self) -> str:
+        status = "closed" if self.closed else "closing" if self._closing.is_set() else "open"
+        return f"<Thread {self.id} {status} turn={self._journal.open_turn} {self._servers!r}>"
+
+    # ---- what it is
+
+    @property
+    def id(self) -> str:
+        return self._journal.thread_id
+
+    @property
+    def state(self) -> ThreadState:
+        """All that has been stored of this Thread, folded: turns, items, the model's history."""
+        return self._journal.state
+
+    @property
+    def items(self) -> tuple[ThreadItem, ...]:
+        """Messages and calls of all turns, in the order in which they began."""
+        return tuple(item for turn in self.state.turns for item in turn.items)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The servers and the catalogue that the next Step would see."""
+        return self._servers.snapshot
+
+    @property
+    def running_turn(self) -> Turn | None:
+        """The turn that `start_turn` began and that has not ended."""
+        return self._turn if self._turn is not None and self._turn.id == self._journal.open_turn else None
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
+
+    def reports(self) -> tuple[ServerReport, ...]:
+        """The state of each configured server; nothing is started by asking (CON-16)."""
+        return self._servers.reports()
+
+    def events(self, *, after: int = 0) -> AsyncGenerator[StoredEvent | LaggedNotice, None]:
+        """Stored facts above sequence `after`, old and new, in order; ends when the Thread closes.
+
+        A reader that is too slow gets a LaggedNotice in place of what it missed (HIS-6). Close the
+        generator when leaving it early (contextlib.aclosing).
+        """
+        return self._journal.subscribe(after=after)
+
+    def notices(self) -> NoticeStream:
+        """Deltas, progress and server states from now on: transient, may lag, never the authority."""
+        return self._notices.subscribe()
+
+    # ---- what it does
+
+    async def start_turn(
+        self,
+        user_input: str | Sequence[Part],
+        *,
+        model: Model | None = None,
+        instructions: str = "",
+        output_schema: JsonObject | None = None,
+        max_steps: int = DEFAULT_MAX_STEPS,
+    ) -> Turn:
+        """Begin a turn and return once its start is stored; it goes on in a task of the Thread.
+
+        Raises:
+            InvalidRequest: a turn is running already (TRN-1), there is no model, or the Thread is closed.
+            StorageFailed: the start could not be stored.
+        """
+        parts = (TextPart(text=user_input),) if isinstance(user_input, str) else tuple(user_input)
+        chosen = model or self._settings.model
+        if chosen is None:
+            raise InvalidRequest("cannot start a turn without a model; pass one, or configure one")
+        request = TurnRequest(
+            input=parts, model=chosen, instructions=instructions, output_schema=output_schema, max_steps=max_steps
+        )
+        turn = Turn(new_id(self._clock), request, self)
+        async with self._beginning:
+            tasks = await self._begin_turn(
+                TurnStarted(turn_id=turn.id, input=parts, model=chosen.name),
+                MessageCompleted(turn_id=turn.id, item=UserMessageItem(id=new_id(self._clock), content=parts)),
+                EntriesRecorded(turn_id=turn.id, entries=(UserEntry(content=parts),)),
+            )
+            self._turn = turn
+            tasks.start_soon(turn.run, name=f"turn {turn.id}")
+        return turn
+
+    @asynccontextmanager
+    async def step(self) -> AsyncIterator[Step]:
+        """One Step for a loop of your own: it opens an implicit turn, which ends with the block.
+
+        Raises:
+            InvalidRequest: a turn is running, or the Thread is closed.
+            StorageFailed: a fact could not be stored.
+        """
+        turn_id = new_id(self._clock)
+        async with self._beginning:
+            await self._begin_turn(TurnStarted(turn_id=turn_id, implicit=True))
+        status: TurnStatus
+        error: str | None
+        status, error = "failed", "the block of the step raised"
+        try:
+            async with self.open_step(turn_id) as step:
+                yield step
+            status, error = "completed", None
+        except anyio.get_cancelled_exc_class():
+            status, error = "interrupted", None
+            raise
+        finally:
+            await self._end_turn(turn_id, status, error)
+
+    async def rename(self, name: str | None) -> None:
+        """Give the Thread a name for lists, or take it away."""
+        await self._journal.record(ThreadNamed(name=name))
+
+    async def close(self) -> None:
+        """End the Thread: its turn, its calls, its servers. Bounded; from any task, any number of times.
+
+        What is stored stays, and can be resumed.
+        """
+        self._closing.set()
+        await self._closed.wait()
+
+    # ---- what a turn needs of its Thread
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    def notify(self, notice: Notice) -> None:
+        self._notices.publish(notice)
+
+    @asynccontextmanager
+    async def open_step(self, turn_id: str) -> AsyncIterator[Step]:
+        """Capture what there is now, and hold it while the block runs (CAT-6)."""
+        self._refuse_if_closing()
+        async with self._servers.leased() as snapshot:
+            binding = self._bind(turn_id, snapshot)
+            captured = StepCaptured(
+                turn_id=turn_id,
+                step_id=binding.step_id,
+                generation=snapshot.generation,
+                revision=snapshot.catalog.revision,
+                tools=tuple(spec.name for spec in binding.tools),
+                pending=binding.pending,
+            )
+            await self._journal.record(captured)
+            step = Step(binding, self._caller)
+            try:
+                yield step
+            finally:
+                step.end()
+
+    # ---- its life, run by the Host
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus["Thread"] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Own everything that runs for the Thread, until `close` or cancellation.
+
+        Raises:
+            ServerFailed: before it is started: required servers could not start (CON-2).
+        """
+        failure: InterlockError | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                try:
+                    await self._servers.open(self._settings.servers)
+                    tasks.start_soon(self._servers.run, name=f"servers of {self.id}")
+                    task_status.started(self)
+                    await self._closing.wait()
+                except InterlockError as error:
+                    failure = error  # raised below: here the group would wrap it
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._wind_up()
+                    tasks.cancel_scope.cancel()
+        finally:
+            self._tasks = None
+            self._closed.set()
+        if failure is not None:
+            raise failure
+
+    async def _wind_up(self) -> None:
+        """Inside out: no new Steps, calls end, the turn ends, leases come back, connections close."""
+        self._closing.set()
+        self._caller.close()
+        async with self._beginning:  # a turn that was just beginning has begun; the next one is refused
+            turn = self.running_turn
+        if turn is not None:
+            await turn.interrupt()
+        await self._servers.close(CLOSING_PATIENCE)
+        if self._journal.open_turn is not None:
+            await self._end_turn(self._journal.open_turn, "interrupted", None)
+        self._notices.close()
+
+    async def _begin_turn(self, start: TurnStarted, *more: Event) -> anyio.abc.TaskGroup:
+        self._refuse_if_closing()
+        if self._journal.open_turn is not None:
+            raise InvalidRequest(
+                f"cannot start a turn in thread {self.id}: turn {self._journal.open_turn} is running; "
+                "wait for its end, or interrupt it"
+            )
+        assert self._tasks is not None  # noqa: S101 -- set before anybody gets the Thread, until it is closed
+        tasks = self._tasks
+        with anyio.CancelScope(shield=True):  # a start that may be stored is seen through to its end
+            await self._journal.record_all((start, *more))
+        return tasks
+
+    async def _end_turn(self, turn_id: str, status: TurnStatus, error: str | None) -> None:
+        if self._journal.open_turn == turn_id:
+            with anyio.CancelScope(shield=True):
+                await self._journal.record(TurnEnded(turn_id=turn_id, status=status, error=error))
+
+    def _bind(self, turn_id: str, snapshot: Snapshot) -> Binding:
+        offered = builtins.offered(snapshot)
+        return Binding(
+            thread_id=ThreadId(self.id),
+            turn_id=TurnId(turn_id),
+            step_id=StepId(new_id(self._clock)),
+            snapshot=snapshot,
+            builtins=offered,
+            tools=tools_for_model(snapshot.catalog, offered),
+            pending=self._servers.pending,
+        )
+
+    def _refuse_if_closing(self) -> None:
+        if self._closing.is_set():
+            raise InvalidRequest(f"thread {self.id} is closed; resume it to go on")
