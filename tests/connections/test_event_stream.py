@@ -40,6 +40,8 @@ def test_the_id_of_an_event_that_was_cut_off_does_not_count() -> None:
     stream = EventStream(1000)
     stream.feed(b"id: 1\ndata: a\n\nid: 2\ndata: b\n")
     assert stream.last_event_id == "1"
+    assert stream.end() == [message(b"b")]
+    assert stream.last_event_id == "1"
 
 
 def test_an_event_without_data_still_gives_its_id() -> None:

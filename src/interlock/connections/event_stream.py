@@ -70,10 +70,12 @@ class EventStream:
         """The stream ended properly: the last event, when only its blank line is missing.
 
         The standard drops such an event. Small servers forget that line, and a message that was cut cannot be
-        whole JSON, so the reader decides.
+        whole JSON, so the reader decides. Its id does not count: a cut may look like an end.
         """
         events: list[ServerSentEvent] = []
-        self._line(self._completed(b""), events)
+        if unfinished := self._completed(b""):
+            self._line(unfinished, events)
+        self._id = self.last_event_id
         self._line(b"", events)
         return events
 

@@ -16,6 +16,7 @@ import re
 import ssl
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -132,8 +133,10 @@ def retry_after(text: str, now: float) -> float | None:
 
 def _secrets(transport: HttpTransport) -> tuple[str, ...]:
     """Values to mask, longest first: whole header values, the credential after a scheme word, parts of the URL."""
-    url = URL(reveal(transport.url))
-    values = [value.reveal() for value in transport.headers.values()] + [url.password or "", *url.query.values()]
+    values = [value.reveal() for value in transport.headers.values()]
+    with suppress(ValueError):  # what is no URL is refused elsewhere
+        url = URL(reveal(transport.url))
+        values += [url.password or "", *url.query.values()]
     parts = [value.partition(" ")[2] for value in values]
     return tuple(sorted({v for v in (*values, *parts) if len(v) >= SHORTEST_SECRET}, key=len, reverse=True))
 
