@@ -4,7 +4,7 @@ Owns: the Thread's tasks, its one running turn, the order of opening and closing
 Never: outlives its Host, or leaves a call, a lease or a task behind (ARCHITECTURE section 4).
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -31,6 +31,7 @@ from interlock.vocabulary.event import (
     StepCaptured,
     StoredEvent,
     ThreadNamed,
+    ThreadStarted,
     TurnEnded,
     TurnStarted,
     TurnStatus,
@@ -50,12 +51,12 @@ CLOSING_PATIENCE = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadSettings:
-    """What a Thread is opened with. `grace` is seconds (CON-3); `model` is used where a turn names none."""
+    """What a Thread is opened with. `grace` is seconds (CON-3); `default_model` is for turns that name none."""
 
     servers: tuple[ServerConfig, ...] = ()
     policy: Policy = field(default_factory=Policy)
     rules: CallRules = field(default_factory=CallRules)
-    model: Model | None = None
+    default_model: Callable[[], Model] | None = None
     grace: float = DEFAULT_GRACE
 
 
@@ -106,6 +107,11 @@ class Thread:
         return self._turn if self._turn is not None and self._turn.id == self._journal.open_turn else None
 
     @property
+    def closing(self) -> bool:
+        """Whether it was asked to close, or has closed; nothing new is begun then."""
+        return self._closing.is_set()
+
+    @property
     def closed(self) -> bool:
         return self._closed.is_set()
 
@@ -143,9 +149,7 @@ class Thread:
             StorageFailed: the start could not be stored.
         """
         parts = (TextPart(text=user_input),) if isinstance(user_input, str) else tuple(user_input)
-        chosen = model or self._settings.model
-        if chosen is None:
-            raise InvalidRequest("cannot start a turn without a model; pass one, or configure one")
+        chosen = model or self._default_model()
         request = TurnRequest(
             input=parts, model=chosen, instructions=instructions, output_schema=output_schema, max_steps=max_steps
         )
@@ -232,8 +236,12 @@ class Thread:
 
     # ---- its life, run by the Host
 
-    async def run(self, *, task_status: anyio.abc.TaskStatus["Thread"] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(
+        self, birth: ThreadStarted | None, *, task_status: anyio.abc.TaskStatus["Thread"] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
         """Own everything that runs for the Thread, until `close` or cancellation.
+
+        `birth` is stored as the first event of a new Thread, once its required servers are ready.
 
         Raises:
             ServerFailed: before it is started: required servers could not start (CON-2).
@@ -244,6 +252,8 @@ class Thread:
                 self._tasks = tasks
                 try:
                     await self._servers.open(self._settings.servers)
+                    if birth is not None:
+                        await self._journal.record(birth)
                     tasks.start_soon(self._servers.run, name=f"servers of {self.id}")
                     task_status.started(self)
                     await self._closing.wait()
@@ -255,9 +265,12 @@ class Thread:
                     tasks.cancel_scope.cancel()
         finally:
             self._tasks = None
-            self._closed.set()
         if failure is not None:
             raise failure
+
+    def left(self) -> None:
+        """Nothing is left of the Thread, its claim included: whoever waits in `close` may go on."""
+        self._closed.set()
 
     async def _wind_up(self) -> None:
         """Inside out: no new Steps, calls end, the turn ends, leases come back, connections close."""
@@ -289,6 +302,11 @@ class Thread:
         if self._journal.open_turn == turn_id:
             with anyio.CancelScope(shield=True):
                 await self._journal.record(TurnEnded(turn_id=turn_id, status=status, error=error))
+
+    def _default_model(self) -> Model:
+        if self._settings.default_model is None:
+            raise InvalidRequest("cannot start a turn without a model; pass one, or configure one")
+        return self._settings.default_model()
 
     def _bind(self, turn_id: str, snapshot: Snapshot) -> Binding:
         offered = builtins.offered(snapshot)

@@ -1,0 +1,265 @@
+"""The face of the library: one host for all its servers and Threads.
+
+Owns: the store, the pool and the task group of a process, opened and closed together.
+Never: reads a file unless it is made by `Host.open`, or lets the end of one Thread touch another.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+import anyio.abc
+
+from interlock import models
+from interlock.configuration import Configuration, ModelConfig, Problem, home_folder, load, refuse_windows
+from interlock.connections.generation import unstarted_report
+from interlock.connections.pool import Pool
+from interlock.history.clip import DEFAULT_TOKENS, token_budget
+from interlock.history.fold import Fold, ThreadState
+from interlock.host.clock import SystemClock
+from interlock.host.loading import LoadedThreads
+from interlock.host.requests import ServerRequests
+from interlock.stores import open_store
+from interlock.threads.call import CallRules
+from interlock.threads.identity import new_id
+from interlock.threads.permission import Approvals
+from interlock.threads.servers import DEFAULT_GRACE
+from interlock.threads.thread import Thread, ThreadSettings
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.event import StoredEvent, ThreadRecord, ThreadStarted
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.policy import Policy
+from interlock.vocabulary.ports import Clock, EventStore, Model
+from interlock.vocabulary.resource import Page, Resource, ResourceRead, ResourceTemplate
+from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus
+from interlock.vocabulary.tool import ToolResult
+
+DATABASE = "interlock.db"
+"""The default store, in the home folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Open:
+    """What exists only while the Host is open."""
+
+    store: EventStore
+    pool: Pool
+    threads: LoadedThreads
+    requests: ServerRequests
+
+
+class Host:
+    """An async context manager; leaving it closes every Thread and every server, bounded.
+
+        async with Host.open("interlock.toml") as host: ...
+        async with Host({"time": ServerConfig(name="time", transport=...)}) as host: ...
+
+    `store` is a path or URL (default: interlock.db in the home folder). `model` is used by turns
+    that name none. `approvals` says what becomes of a tool call that a person would have to
+    approve: "deny" it, or "allow" it. `grace` is seconds that a Step waits for optional servers of
+    a new set (CON-3). `tool_output_token_limit` bounds what a model is shown of one result (RES-10).
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, ServerConfig] | None = None,
+        *,
+        policy: Policy | None = None,
+        model: Model | None = None,
+        store: str | Path | None = None,
+        approvals: Approvals = "deny",
+        grace: float = DEFAULT_GRACE,
+        tool_output_token_limit: int = DEFAULT_TOKENS,
+        clock: Clock | None = None,
+    ) -> None:
+        self._configuration = Configuration(
+            servers=dict(sorted((servers or {}).items())),
+            policy=policy or Policy(),
+            model=ModelConfig(tool_output_token_limit=tool_output_token_limit),
+        )
+        self._model = model
+        self._place = store
+        self._approvals: Approvals = approvals
+        self._grace = grace
+        self._clock = clock or SystemClock()
+        self._opened: _Open | None = None
+        self._stack = AsyncExitStack()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None = None,
+        *,
+        home: str | Path | None = None,
+        project: str | Path | None = None,
+        environment: Mapping[str, str] = os.environ,
+        model: Model | None = None,
+        store: str | Path | None = None,
+        approvals: Approvals = "deny",
+        grace: float = DEFAULT_GRACE,
+    ) -> "Host":
+        """A Host with the configuration of these files (see `interlock.configuration.load`).
+
+        `open("interlock.toml")` reads that file only; `open()` the home folder. What is wrong in
+        the files stands in `problems`; the servers that are right can be used.
+
+        Raises:
+            InvalidRequest: a file cannot be read, or is malformed as a whole.
+        """
+        host = cls(model=model, store=store, approvals=approvals, grace=grace)
+        host._configuration = load(path, home=home, project=project, environment=environment)
+        if store is None:
+            host._place = (Path(home) if home is not None else home_folder(environment)) / DATABASE
+        return host
+
+    async def __aenter__(self) -> Self:
+        refuse_windows()
+        if self._opened is not None:
+            raise InvalidRequest("this host is open already; make another one")
+        place = self._place if self._place is not None else home_folder(os.environ) / DATABASE
+        async with AsyncExitStack() as stack:
+            store = await stack.enter_async_context(open_store(place))
+            pool = await stack.enter_async_context(Pool())
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            threads = LoadedThreads(store, pool, tasks, self._clock)
+            stack.push_async_callback(threads.close)
+            requests = ServerRequests(self._configuration.servers, pool)
+            self._opened = _Open(store=store, pool=pool, threads=threads, requests=requests)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        self._opened, stack = None, self._stack
+        if isinstance(error, Exception):
+            kind, error, traceback = None, None, None  # the block's own error leaves as it is, in no group
+        return await stack.__aexit__(kind, error, traceback)
+
+    def __repr__(self) -> str:
+        opened = repr(self._opened.threads) if self._opened is not None else "closed"
+        return f"<Host servers={list(self._configuration.servers)} {opened}>"
+
+    # ---- what it was given
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._configuration
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong in the configuration files; `str()` of each is a sentence with its place (CFG-3)."""
+        return self._configuration.problems
+
+    # ---- Threads
+
+    async def start_thread(self, *, name: str | None = None) -> Thread:
+        """A new Thread, once its required servers are ready; optional ones join when they are.
+
+        Raises:
+            ServerFailed: required servers could not start; all of them are named (CON-2).
+            StorageFailed: its start could not be stored.
+        """
+        model = self._model.name if self._model is not None else self._configuration.model.name
+        birth = ThreadStarted(name=name, model=model)
+        return await self._open.threads.start(new_id(self._clock), self._settings(), birth)
+
+    async def resume_thread(self, thread_id: str) -> Thread:
+        """The Thread of that id: the loaded one (LIF-8), else one made from what is stored.
+
+        What a killed host left open is closed first: calls as interrupted, effect unknown (LIF-1).
+
+        Raises:
+            InvalidRequest: no such Thread is stored.
+            StorageFailed: another process writes it (HIS-7), or it cannot be read.
+            ServerFailed: required servers could not start.
+        """
+        return await self._open.threads.resume(thread_id, self._settings())
+
+    @property
+    def loaded_threads(self) -> Mapping[str, Thread]:
+        """The Threads that are loaded here now, by id; not to be taken for what is stored (HIS-8)."""
+        return self._open.threads.all
+
+    async def threads(
+        self, *, limit: int = 50, before: int | None = None, before_id: str | None = None
+    ) -> tuple[ThreadRecord, ...]:
+        """Stored Threads, the latest changed first; continue with the last record's `updated_at` and `thread_id`."""
+        return await self._open.store.threads(limit=limit, before=before, before_id=before_id)
+
+    async def read_thread(self, thread_id: str) -> ThreadState:
+        """What is stored of a Thread; it is neither loaded nor claimed.
+
+        Raises:
+            InvalidRequest: no such Thread is stored.
+        """
+        folding = Fold(thread_id)
+        async with aclosing(self.events(thread_id)) as events:
+            async for stored in events:
+                folding.apply(stored)
+        if not folding.state.exists:
+            raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
+        return folding.state
+
+    def events(self, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
+        """The stored events of a Thread above sequence `after`; ends with the last one stored now."""
+        return self._open.store.read(thread_id, after=after)
+
+    # ---- servers
+
+    def reports(self) -> tuple[ServerReport, ...]:
+        """The state of every configured server; nothing is started by asking (CON-16)."""
+        live = sorted(self._open.pool.reports(), key=lambda report: report.status is ServerStatus.READY)
+        by_name = {report.name: report for report in live}
+        return tuple(by_name.get(c.name) or unstarted_report(c) for c in self._configuration.servers.values())
+
+    @property
+    def requests(self) -> ServerRequests:
+        """Requests to single servers: prompts, completions, several in a row over one connection."""
+        return self._open.requests
+
+    async def read_resource(self, server: str, uri: str, *, meta: JsonObject | None = None) -> ResourceRead:
+        """Read a resource for the application: not a model's act, so no item and no history."""
+        return await self._open.requests.read_resource(server, uri, meta=meta)
+
+    async def list_resources(self, server: str, *, cursor: str | None = None) -> Page[Resource]:
+        """One page of a server's resources."""
+        return await self._open.requests.list_resources(server, cursor=cursor)
+
+    async def list_resource_templates(self, server: str, *, cursor: str | None = None) -> Page[ResourceTemplate]:
+        """One page of a server's resource templates."""
+        return await self._open.requests.list_resource_templates(server, cursor=cursor)
+
+    async def call_tool(self, server: str, tool: str, arguments: JsonObject | None = None) -> ToolResult:
+        """Call a tool by its remote name, under the server's filters (CAT-8); no item, no history."""
+        return await self._open.requests.call_tool(server, tool, arguments)
+
+    # ---- inside
+
+    @property
+    def _open(self) -> _Open:
+        if self._opened is None:
+            raise InvalidRequest("this host is not open; use it inside `async with`")
+        return self._opened
+
+    def _settings(self) -> ThreadSettings:
+        configuration = self._configuration
+        return ThreadSettings(
+            servers=tuple(configuration.servers.values()),
+            policy=configuration.policy,
+            rules=CallRules(
+                approvals=self._approvals, output_limit=token_budget(configuration.model.tool_output_token_limit)
+            ),
+            default_model=self._default_model(),
+            grace=self._grace,
+        )
+
+    def _default_model(self) -> Callable[[], Model]:
+        model = self._model
+        return (lambda: model) if model is not None else partial(models.from_configuration, self._configuration.model)

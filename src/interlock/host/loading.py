@@ -1,0 +1,110 @@
+"""Which Threads are loaded, and how one comes to be.
+
+Owns: the map from thread id to the one loaded Thread, and the task in which each lives.
+Never: loads a Thread twice (LIF-8), or lets a defect in one end the others.
+"""
+
+import logging
+from collections.abc import Mapping
+
+import anyio
+import anyio.abc
+
+from interlock.connections.generation import Generations
+from interlock.connections.pool import Pool
+from interlock.history.journal import Journal
+from interlock.threads.recovery import close_what_was_left_open
+from interlock.threads.thread import Thread, ThreadSettings
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.event import ThreadStarted
+from interlock.vocabulary.ports import Clock, EventStore
+
+logger = logging.getLogger(__name__)
+
+
+class LoadedThreads:
+    """The loaded Threads of one Host, run in `tasks`."""
+
+    def __init__(self, store: EventStore, pool: Pool, tasks: anyio.abc.TaskGroup, clock: Clock) -> None:
+        self._store = store
+        self._pool = pool
+        self._tasks = tasks
+        self._clock = clock
+        self._loaded: dict[str, Thread] = {}
+        self._loading: dict[str, anyio.Event] = {}
+        self._closing = False
+
+    def __repr__(self) -> str:
+        return f"<LoadedThreads {sorted(self._loaded)} loading={sorted(self._loading)}>"
+
+    def get(self, thread_id: str) -> Thread | None:
+        return None if thread_id in self._loading else self._loaded.get(thread_id)
+
+    @property
+    def all(self) -> Mapping[str, Thread]:
+        return {thread_id: thread for thread_id, thread in self._loaded.items() if thread_id not in self._loading}
+
+    async def start(self, thread_id: str, settings: ThreadSettings, birth: ThreadStarted) -> Thread:
+        """A new Thread. ServerFailed when required servers could not start; nothing is stored then."""
+        return await self._open(thread_id, settings, birth)
+
+    async def resume(self, thread_id: str, settings: ThreadSettings) -> Thread:
+        """The Thread of that id: the loaded one, or a new one made from what is stored.
+
+        Raises:
+            InvalidRequest: no such Thread is stored.
+            StorageFailed: another process writes it; the sentence names it (HIS-7).
+        """
+        while (busy := self._loading.get(thread_id)) is not None or thread_id in self._loaded:
+            if busy is not None:
+                await busy.wait()
+            elif not (thread := self._loaded[thread_id]).closing:
+                return thread
+            else:
+                await thread.close()
+        return await self._open(thread_id, settings, None)
+
+    async def close(self) -> None:
+        """Close all of them, side by side; each is bounded, so a cancellation does not cut it short."""
+        self._closing = True
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                for thread in list(self._loaded.values()):
+                    tasks.start_soon(thread.close)
+
+    async def _open(self, thread_id: str, settings: ThreadSettings, birth: ThreadStarted | None) -> Thread:
+        if self._closing:
+            raise InvalidRequest(f"cannot open thread {thread_id}: the host is closing")
+        self._loading[thread_id] = anyio.Event()
+        try:
+            if birth is None and await self._store.find(thread_id) is None:
+                raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
+            thread: Thread = await self._tasks.start(self._own, thread_id, settings, birth, name=f"thread {thread_id}")
+            return thread
+        finally:
+            self._loading.pop(thread_id).set()
+
+    async def _own(
+        self,
+        thread_id: str,
+        settings: ThreadSettings,
+        birth: ThreadStarted | None,
+        *,
+        task_status: anyio.abc.TaskStatus[Thread],
+    ) -> None:
+        """The task of one Thread. What breaks before it is open goes to whoever opens it, later defects to the log."""
+        try:
+            async with Journal.open(self._store, thread_id, self._clock) as journal:
+                if birth is None:
+                    await close_what_was_left_open(journal, output_limit=settings.rules.output_limit)
+                generations = Generations(self._pool, owner=thread_id, grace=0.0)
+                self._loaded[thread_id] = opened = Thread(journal, generations, settings, self._clock)
+                await opened.run(birth, task_status=task_status)
+        except Exception:
+            if thread_id in self._loading:
+                raise
+            logger.exception("thread %s was closed by a defect of the host", thread_id)
+        finally:
+            thread = self._loaded.pop(thread_id, None)
+            if thread is not None:
+                thread.left()
