@@ -186,7 +186,7 @@ def decode(thread_id: str, sequence: int, at: int, row: Row) -> StoredEvent:
     """The event of a stored row; StorageFailed naming the place when this version cannot read it."""
     try:
         return StoredEvent(thread_id=thread_id, sequence=sequence, at=at, event=_read(row))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise StorageFailed(
             f"cannot read event {sequence} of thread '{thread_id}': {error}; nothing was changed",
             thread_id=thread_id,
@@ -205,6 +205,6 @@ def _read(row: Row) -> Event:
         )
     try:
         read: Event = kind.record.read(json_text.loads(row.payload))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"its payload is broken ({error}), restore the store from a copy") from error
     return read

@@ -6,10 +6,13 @@ Never: reads or writes; both stores apply the same change with one statement.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from interlock.vocabulary.conversation import TextPart
 from interlock.vocabulary.event import Event, MessageCompleted, ThreadNamed, ThreadStarted, TurnStarted
 from interlock.vocabulary.item import UserMessageItem
+
+Text = TypeVar("Text", str, str | None)
 
 PREVIEW_LIMIT = 200
 """Characters of the first user message (ThreadRecord.preview)."""
@@ -35,12 +38,12 @@ def change_of(events: Sequence[Event]) -> Change:
     for event in events:
         match event:
             case ThreadStarted():
-                change.named, change.name, change.model = True, event.name, event.model
+                change.named, change.name, change.model = True, storable(event.name), storable(event.model)
             case ThreadNamed():
-                change.named, change.name = True, event.name
+                change.named, change.name = True, storable(event.name)
             case TurnStarted():
                 change.turns += 1
-                change.model = event.model or change.model
+                change.model = storable(event.model) or change.model
                 change.preview = change.preview or _preview(event.input)
             case MessageCompleted(item=UserMessageItem() as item):
                 change.preview = change.preview or _preview(item.content)
@@ -50,12 +53,14 @@ def change_of(events: Sequence[Event]) -> Change:
 
 
 def _preview(content: Sequence[object]) -> str:
-    """The first text on one line; lone surrogates, which a database refuses, are replaced."""
+    """The first text, on one line."""
     text = next((part.text for part in content if isinstance(part, TextPart)), "")
     line = " ".join(text[: PREVIEW_LIMIT * 4].split())[:PREVIEW_LIMIT]
     return storable(line)
 
 
-def storable(text: str) -> str:
-    """The text as every database takes it in a column: without NUL and lone surrogates."""
+def storable(text: Text) -> Text:
+    """The text as every database takes it in a column: NUL and lone surrogates, which it refuses, are replaced."""
+    if text is None:
+        return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

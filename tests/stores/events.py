@@ -1,0 +1,95 @@
+"""Any event that could be stored, for property tests."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from interlock.vocabulary import conversation, event, item
+from interlock.vocabulary.tool import ToolResult
+
+# Lone surrogates and NUL included: servers send them.
+text = st.text(st.characters(exclude_categories=()), max_size=20)
+words = st.none() | text
+numbers = st.integers(-(10**40), 10**40) | st.floats(allow_nan=False, allow_infinity=False)
+json: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | numbers | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=12,
+)
+objects = st.dictionaries(text, json, max_size=3)
+tokens = st.integers(0, 10**9)
+
+
+def many(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(inner, max_size=3).map(tuple)
+
+
+parts = st.builds(conversation.TextPart, text=text) | st.builds(
+    conversation.MediaPart, kind=st.sampled_from(["image", "audio", "file"]), data=text, mime_type=text, name=words
+)
+entries = st.one_of(
+    st.builds(conversation.UserEntry, content=many(parts)),
+    st.builds(conversation.AssistantEntry, text=text),
+    st.builds(conversation.CallEntry, call_id=text, name=text, arguments=text),
+    st.builds(conversation.OutputEntry, call_id=text, content=many(parts), success=st.booleans()),
+    st.builds(conversation.OpaqueEntry, provider=text, payload=objects),
+)
+effects = st.sampled_from(["none", "done", "unknown"])
+usages = st.builds(
+    conversation.Usage,
+    input_tokens=tokens,
+    cached_input_tokens=tokens,
+    output_tokens=tokens,
+    reasoning_output_tokens=tokens,
+)
+results = st.builds(
+    ToolResult, content=many(objects), structured_content=json, is_error=st.booleans(), meta=st.none() | objects
+)
+calls = st.builds(
+    item.McpToolCallItem,
+    id=text,
+    server=text,
+    tool=text,
+    public_name=text,
+    arguments=json,
+    status=st.sampled_from(["in_progress", "completed", "failed"]),
+    connector_id=words,
+    link_id=words,
+    mcp_app_resource_uri=words,
+    app_name=words,
+    action_name=words,
+    plugin_id=words,
+    read_only_hint=st.none() | st.booleans(),
+    result=st.none() | results,
+    error=st.none() | st.builds(item.ItemError, code=text, message=text, effect=effects),
+    duration=st.none() | tokens,
+)
+messages = st.builds(item.UserMessageItem, id=text, content=many(parts)) | st.builds(
+    item.AgentMessageItem, id=text, text=text, citation=st.none() | objects
+)
+events = st.one_of(
+    st.builds(event.ThreadStarted, name=words, model=words, forked_from=words),
+    st.builds(event.ThreadNamed, name=words),
+    st.builds(event.TurnStarted, turn_id=text, input=many(parts), model=words, implicit=st.booleans()),
+    st.builds(
+        event.TurnEnded,
+        turn_id=text,
+        status=st.sampled_from(["completed", "failed", "interrupted"]),
+        error=words,
+        last_message=words,
+    ),
+    st.builds(
+        event.StepCaptured,
+        turn_id=text,
+        step_id=text,
+        generation=tokens,
+        revision=tokens,
+        tools=many(text),
+        pending=many(text),
+    ),
+    st.builds(event.EntriesRecorded, turn_id=text, entries=many(entries)),
+    st.builds(event.MessageCompleted, turn_id=text, item=messages),
+    st.builds(event.CallStarted, turn_id=text, step_id=text, item=calls),
+    st.builds(event.CallEnded, turn_id=text, step_id=text, item=calls, effect=effects),
+    st.builds(event.UsageRecorded, turn_id=text, usage=usages),
+)

