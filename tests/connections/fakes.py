@@ -47,18 +47,26 @@ class FakeSession(Session):
         self.capabilities = {"tools": {}, "resources": {}}
         self.instructions = "be kind"
         self.ended = anyio.Event()
-        self.failure: ServerFailed | None = None
+        self._failure: ServerFailed | None = None
+        self.noted: list[tuple[str, str]] = []
         self.asked: list[tuple[str, JsonObject]] = []
+
+    @property
+    def failure(self) -> ServerFailed | None:
+        return self._failure
 
     async def request(self, method: str, params: JsonObject | None = None, **options: Any) -> JsonObject:
         self.asked.append((method, params or {}))
         await self.server.arrived(method)
         if self.ended.is_set():
-            raise self.failure or lost()
+            raise self._failure or lost()
         result = self.server.answer(self, method, params or {})
         if isinstance(result, ServerFailed):
             raise result
         return result
+
+    def diagnostic(self, kind: str, text: str) -> None:
+        self.noted.append((kind, text))
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return (Diagnostic(kind="noise", count=1, last=f"session {self.number}"),)
@@ -72,7 +80,7 @@ class FakeSession(Session):
         return 1000 + self.number
 
     def die(self, failure: ServerFailed | None = None) -> None:
-        self.failure = failure or lost()
+        self._failure = failure or lost()
         self.ended.set()
 
     async def notify_us(self, method: str, **params: Any) -> None:

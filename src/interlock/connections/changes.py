@@ -77,11 +77,9 @@ class Marks:
     def _calm(self, change: Change, now: float) -> None:
         if change.kind == "status" or change.uri is not None:
             return
-        last_quiet = self._quiet_until.get(change, 0.0)
-        streak = self._streaks.get(change, 0)
-        pause = RHYTHM.delay(streak, 1.0)
-        again = now < last_quiet + pause
-        self._streaks[change] = streak + 1 if again else 0
+        streak = self._streaks.get(change, -1)
+        came_at_once = streak >= 0 and now < self._quiet_until[change] + RHYTHM.delay(streak, 1.0)
+        self._streaks[change] = streak + 1 if came_at_once else 0
         self._quiet_until[change] = now + RHYTHM.delay(self._streaks[change], 1.0)
 
 

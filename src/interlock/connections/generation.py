@@ -130,6 +130,7 @@ class Generations:
             if self._wanted is None and self._failed_tries > failed_before:
                 raise self._failures[-1]  # the try that we waited for was for our wish too
             while (wanted := self._wanted) is not None:
+                self._refuse_if_closed()
                 await self._try_once(wanted)
         return self._current
 
@@ -149,7 +150,7 @@ class Generations:
             if wish == self._wishes and not self._closed:
                 self._publish(prepared)
             else:
-                self._leftovers += prepared.connections.values()  # superseded, thrown away unseen
+                self._set_aside(prepared.connections.values())  # superseded, thrown away unseen
 
     async def _prepare(self, configs: tuple[ServerConfig, ...]) -> Generation:
         held: dict[str, SupervisedConnection] = {}
@@ -164,10 +165,7 @@ class Generations:
             self._release(held.values())
             raise
         except BaseException:
-            # Kept for the next try: a server that has begun to start is not killed to be started again.
-            self._leftovers += held.values()
-            if self._closed:
-                self._release_leftovers()
+            self._set_aside(held.values())
             raise
         finally:
             self._in_preparation = {}
@@ -287,6 +285,12 @@ class Generations:
     def _retire(self, generation: Generation) -> None:
         if self._held.pop(generation.number, None) is not None:
             self._release(generation.connections.values())
+
+    def _set_aside(self, connections: Iterable[SupervisedConnection]) -> None:
+        """Hold them until the next try has taken its own: what has begun to start is not killed to be started again."""
+        self._leftovers += connections
+        if self._closed:
+            self._release_leftovers()
 
     def _release_leftovers(self) -> None:
         leftovers, self._leftovers = self._leftovers, []
