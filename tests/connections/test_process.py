@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.anyio
 QUICK = EndingTimes(after_stdin=0.3, after_terminate=0.3, after_kill=5.0)
 
 
-def transport(script: dict[str, object] | None = None) -> StdioTransport:
+def transport(script: Mapping[str, object] | None = None) -> StdioTransport:
     made = scripted(script).transport
     assert isinstance(made, StdioTransport)
     return made

@@ -317,7 +317,8 @@ def test_a_stdio_channel_refuses_another_transport() -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_lines_do_not_depend_on_how_the_bytes_were_cut(size: int) -> None:
     stream = b"a\nbb\n\nccc\r\n" + "é漢".encode() + b"\nrest"
-    splitter, lines = LineSplitter(100), []
+    splitter = LineSplitter(100)
+    lines: list[bytes | LongLine] = []
     for start in range(0, len(stream), size):
         lines += splitter.feed(stream[start : start + size])
     assert lines == [b"a", b"bb", b"", b"ccc\r", "é漢".encode()]
@@ -327,7 +328,8 @@ def test_lines_do_not_depend_on_how_the_bytes_were_cut(size: int) -> None:
 @pytest.mark.parametrize("size", [1, 4, 9, 1000])
 def test_a_long_line_is_told_of_twice_and_the_next_one_is_whole(size: int) -> None:
     stream = b"ok\n" + b"x" * 20 + b"\nfine\n"
-    splitter, told = LineSplitter(10), []
+    splitter = LineSplitter(10)
+    told: list[bytes | LongLine] = []
     for start in range(0, len(stream), size):
         told += splitter.feed(stream[start : start + size])
     long_lines = [entry for entry in told if isinstance(entry, LongLine)]
