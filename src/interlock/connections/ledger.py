@@ -48,6 +48,11 @@ class Ledger:
     def __repr__(self) -> str:
         return f"<Ledger servers={sorted(self._servers)} watchdog={self._watchdog is not None}>"
 
+    @property
+    def leaders(self) -> frozenset[int]:
+        """The servers that run now; each leads a session of its own."""
+        return frozenset(self._servers)
+
     def add(self, pid: int) -> None:
         """A server was started."""
         folder = processes_folder()

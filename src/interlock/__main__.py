@@ -1,0 +1,5 @@
+"""`python -m interlock`."""
+
+from interlock.surfaces.cli.main import main
+
+main()

@@ -1,0 +1,22 @@
+"""`interlock demo`: the demonstration that needs no network.
+
+Owns: the command's name and help, and that it ends like every other command.
+Never: holds anything of the demonstration; it lives in `interlock.demo`.
+"""
+
+from contextlib import AsyncExitStack
+
+
+def demo() -> int:
+    """Show what Interlock does, on this machine alone: no network, no keys."""
+    from interlock.surfaces.cli import running
+
+    return running.run(_show)
+
+
+async def _show(closing: AsyncExitStack) -> int:
+    from interlock.demo.display import open_display
+    from interlock.demo.run import run
+
+    result = await run(open_display())
+    return 0 if result.status == "completed" else 1

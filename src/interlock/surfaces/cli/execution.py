@@ -1,0 +1,127 @@
+"""`interlock exec`: one turn of a new thread, and what is printed of it.
+
+Owns: the model that is asked, streaming at a terminal, the lines of JSON.
+Never: prints anything but the answer into a pipe.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+
+from interlock import models
+from interlock.host.host import Host
+from interlock.surfaces.cli.event_json import event_json
+from interlock.surfaces.cli.opening import home
+from interlock.surfaces.cli.output import at_terminal, complain, harmless, print_json, print_text, say, warn
+from interlock.surfaces.cli.progress import start_progress
+from interlock.threads.notices import NoticeStream
+from interlock.threads.thread import Thread
+from interlock.threads.turn import Turn, TurnResult
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent, TurnEnded
+from interlock.vocabulary.notice import DeltaNotice
+from interlock.vocabulary.ports import Model
+
+
+async def execute(
+    prompt: str, model: str | None, config: Path | None, allow_tools: bool, as_json: bool, closing: AsyncExitStack
+) -> int:
+    """Run the turn; 1 when it did not complete."""
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise InvalidRequest("cannot ask nothing: the prompt is blank; write what the model shall do")
+    host = Host.open(config, home=home(), project=Path.cwd(), approvals="allow" if allow_tools else "deny")
+    for problem in host.problems:
+        warn(str(problem))
+    asked = _model(host, model)
+    await closing.enter_async_context(host)
+    async with start_progress(host.reports):
+        thread = await host.start_thread()
+    result = await _run(thread, text, asked, as_json)
+    if result.status != "completed":
+        complain(result.error or f"the turn was {result.status}")
+        return 1
+    return 0
+
+
+def _model(host: Host, name: str | None) -> Model:
+    """The model to ask; a missing name or key is found before any server is started."""
+    config = host.configuration.model
+    if name is None and config.name is None:
+        raise InvalidRequest(
+            'cannot ask a model: none is named; use --model MODEL, or write model = "MODEL" into config.toml'
+        )
+    config.provider.api_key(os.environ)
+    return models.from_configuration(replace(config, name=name or config.name))
+
+
+async def _run(thread: Thread, text: str, model: Model, as_json: bool) -> TurnResult:
+    notices = thread.notices()
+    async with anyio.create_task_group() as tasks:
+        turn = await thread.start_turn(text, model=model)
+        if as_json:
+            tasks.start_soon(_print_events, thread, turn)
+        elif at_terminal(sys.stdout):
+            tasks.start_soon(_stream, notices)
+        if not as_json and at_terminal(sys.stderr):
+            tasks.start_soon(_narrate, thread, turn)
+        result = await turn.finished()
+        notices.close()  # the stream ends once it is printed
+    if not as_json and not at_terminal(sys.stdout) and result.last_message is not None:
+        print_text(result.last_message)
+    return result
+
+
+async def _print_events(thread: Thread, turn: Turn) -> None:
+    """Every stored event of the thread up to the turn's end, each on a line."""
+    await _follow(thread, turn, lambda stored: print_json(event_json(stored)))
+
+
+async def _narrate(thread: Thread, turn: Turn) -> None:
+    """The calls, on stderr."""
+
+    def tell(stored: StoredEvent) -> None:
+        match stored.event:
+            case CallStarted(item=item):
+                say(f"calling {item.tool} of {item.server}")
+            case CallEnded(item=item) if item.status == "failed":
+                say(f"{item.tool} of {item.server} failed{': ' + item.error.message if item.error else ''}")
+            case _:
+                pass
+
+    await _follow(thread, turn, tell)
+
+
+async def _follow(thread: Thread, turn: Turn, tell: Callable[[StoredEvent], None]) -> None:
+    after = 0
+    while True:
+        async with aclosing(thread.events(after=after)) as events:
+            async for stored in events:
+                if not isinstance(stored, StoredEvent):
+                    break  # we lagged: read again from what we have
+                after = stored.sequence
+                tell(stored)
+                if isinstance(stored.event, TurnEnded) and stored.event.turn_id == turn.id:
+                    return
+            else:
+                return
+
+
+async def _stream(notices: NoticeStream) -> None:
+    """The text as it comes; messages of different steps on lines of their own."""
+    item: str | None = None
+    async for notice in notices:
+        if isinstance(notice, DeltaNotice):
+            if item not in (None, notice.item_id):
+                sys.stdout.write("\n")
+            item = notice.item_id
+            sys.stdout.write(harmless(notice.text))
+            sys.stdout.flush()
+    if item is not None:
+        sys.stdout.write("\n")
+        sys.stdout.flush()

@@ -1,0 +1,96 @@
+"""`interlock mcp …`: looking at MCP servers and asking them.
+
+Owns: the commands' names, options and help.
+Never: talks to a server; the modules imported inside do.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from interlock.surfaces.cli.options import ConfigOption, CursorOption, JsonOption, ServerOption
+
+app = typer.Typer(help="Look at MCP servers and ask them.", no_args_is_help=True)
+
+ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The server's name in the configuration.")]
+
+
+@app.command("list")
+def list_servers(config: ConfigOption = None, json: JsonOption = False) -> int:
+    """Start every server and show its state."""
+    from interlock.surfaces.cli import mcp_list, running
+
+    return running.run(partial(mcp_list.show, config, json))
+
+
+@app.command("tools")
+def list_tools(server: ServerOption = None, config: ConfigOption = None, json: JsonOption = False) -> int:
+    """Show the tools of all servers, or of one."""
+    from interlock.surfaces.cli import mcp_tools, running
+
+    return running.run(partial(mcp_tools.show, config, server, json))
+
+
+@app.command("resources")
+def list_resources(
+    server: ServerOption = None, cursor: CursorOption = None, config: ConfigOption = None, json: JsonOption = False
+) -> int:
+    """Show the resources of all servers, or one page of SERVER."""
+    from interlock.surfaces.cli import mcp_resources, running
+
+    return running.run(partial(mcp_resources.show, mcp_resources.RESOURCES, config, server, cursor, json))
+
+
+@app.command("templates")
+def list_templates(
+    server: ServerOption = None, cursor: CursorOption = None, config: ConfigOption = None, json: JsonOption = False
+) -> int:
+    """Show the resource templates of all servers, or one page of SERVER."""
+    from interlock.surfaces.cli import mcp_resources, running
+
+    return running.run(partial(mcp_resources.show, mcp_resources.TEMPLATES, config, server, cursor, json))
+
+
+@app.command("read")
+def read_resource(
+    server: ServerArgument,
+    uri: Annotated[str, typer.Argument(metavar="URI", help="The resource's URI, as its server lists it.")],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Print a resource."""
+    from interlock.surfaces.cli import mcp_read, running
+
+    return running.run(partial(mcp_read.show, config, server, uri, json))
+
+
+@app.command("call")
+def call_tool(
+    server: ServerArgument,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name at its server.")],
+    arguments: Annotated[
+        str, typer.Argument(metavar="[ARGUMENTS]", help="A JSON object, or - to read it from stdin.")
+    ] = "{}",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Call a tool and print its result; nobody is asked, you just asked for it."""
+    from interlock.surfaces.cli import mcp_call, running
+
+    return running.run(partial(mcp_call.show, config, server, tool, arguments, json))
+
+
+@app.command("trust")
+def trust(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Only this file (default: the files of this folder).")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: JsonOption = False,
+) -> int:
+    """Let this folder's .mcp.json and .interlock.toml start their commands."""
+    from interlock.surfaces.cli import mcp_trust, running
+
+    return running.run(partial(mcp_trust.trust, file, yes, json))

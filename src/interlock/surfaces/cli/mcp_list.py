@@ -1,0 +1,107 @@
+"""`interlock mcp list`: every configured server and what can be seen of it.
+
+Owns: the columns and the JSON of a server's state.
+Never: fails because a server does; that is what the list shows.
+"""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from interlock.configuration import Configuration, Problem
+from interlock.connections.generation import unstarted_report
+from interlock.surfaces.cli.opening import read_configuration, start_deadline, starting, usable
+from interlock.surfaces.cli.output import Table, print_json, print_table
+from interlock.vocabulary.errors import ServerFailed
+from interlock.vocabulary.server import ServerReport, ServerStatus
+from interlock.vocabulary.snapshot import ServerView
+
+EMPTY = "no server is configured; write a table [mcp_servers.NAME] into config.toml, or use --config FILE"
+HEADINGS = ("name", "status", "transport", "protocol", "tools", "ready", "restarts", "diagnostics", "reason")
+
+
+async def show(config: Path | None, as_json: bool, closing: AsyncExitStack) -> None:
+    configuration = read_configuration(config)
+    tools: dict[str, int] = {}
+    reports = {name: unstarted_report(server) for name, server in configuration.servers.items()}
+    async with starting(closing, configuration, usable(configuration)) as views, anyio.create_task_group() as tasks:
+        for view in views.values():
+            tasks.start_soon(_count, view, tools, reports)
+    if as_json:
+        print_json(_document(configuration, reports, tools))
+    else:
+        print_table(Table(HEADINGS, [_row(report, tools.get(name)) for name, report in reports.items()], EMPTY))
+
+
+async def _count(view: ServerView, tools: dict[str, int], reports: dict[str, ServerReport]) -> None:
+    """Wait for one server and count its tools; whatever comes of it, its report is taken before it closes."""
+    config, connection = view.config, view.connection
+    reason: str | None = None
+    try:
+        listing = await connection.list_tools(timeout=start_deadline(config))
+        tools[config.name] = sum(config.allows(tool.name) for tool in listing.entries)
+    except ServerFailed as error:
+        reason = error.message
+    reports[config.name] = _with_reason(connection.report(), reason)
+
+
+def _with_reason(report: ServerReport, reason: str | None) -> ServerReport:
+    return report if report.reason else replace(report, reason=reason)
+
+
+def _document(
+    configuration: Configuration, reports: Mapping[str, ServerReport], tools: Mapping[str, int]
+) -> dict[str, Any]:
+    return {
+        "servers": [_server(report, tools.get(name)) for name, report in reports.items()],
+        "problems": [_problem(problem) for problem in configuration.problems],
+        "files": list(configuration.files),
+    }
+
+
+def _server(report: ServerReport, tools: int | None) -> dict[str, Any]:
+    return {
+        "name": report.name,
+        "status": report.status.value,
+        "reason": report.reason,
+        "required": report.required,
+        "transport": report.transport,
+        "protocol_version": report.protocol_version,
+        "era": report.era,
+        "server_info": {"name": report.info.name, "version": report.info.version} if report.info else None,
+        "tools": tools,
+        "seconds_to_ready": None if report.seconds_to_ready is None else round(report.seconds_to_ready, 3),
+        "restarts": report.restarts,
+        "diagnostics": [{"kind": d.kind, "count": d.count, "last": d.last} for d in report.diagnostics],
+        "standard_error": report.standard_error,
+    }
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return {
+        "file": problem.file,
+        "table": problem.table,
+        "key": problem.key,
+        "message": problem.sentence,
+        "fatal": problem.fatal,
+    }
+
+
+def _row(report: ServerReport, tools: int | None) -> tuple[str, ...]:
+    status = "connected" if report.status is ServerStatus.READY else report.status.value.replace("_", " ")
+    protocol = f"{report.protocol_version} {report.era}" if report.protocol_version else "-"
+    return (
+        report.name,
+        status,
+        report.transport,
+        protocol,
+        "-" if tools is None else str(tools),
+        "-" if report.seconds_to_ready is None else f"{report.seconds_to_ready:.2f} s",
+        str(report.restarts),
+        ", ".join(f"{d.kind} {d.count}" for d in report.diagnostics) or "-",
+        report.reason or "-",
+    )

@@ -1,0 +1,102 @@
+"""From the options of a command to a configuration and to servers.
+
+Owns: which files the command line reads, and how their problems are told.
+Never: keeps anything open after the block ends.
+"""
+
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from difflib import get_close_matches
+from pathlib import Path
+
+from interlock.configuration import Configuration, home_folder, load, refuse_windows
+from interlock.connections.pool import Pool
+from interlock.host.requests import ServerRequests
+from interlock.surfaces.cli.output import warn
+from interlock.surfaces.cli.progress import start_progress
+from interlock.vocabulary.errors import InvalidRequest, ServerFailed
+from interlock.vocabulary.server import ServerConfig
+from interlock.vocabulary.snapshot import ServerView
+
+
+def read_configuration(config: Path | None, server: str | None = None) -> Configuration:
+    """`--config` over the project's files over the home folder; what is only odd is warned of.
+
+    With `server`, the warnings are those of its table and of no table. Fatal ones are said by the servers they stop.
+
+    Raises:
+        InvalidRequest: a file cannot be read or is malformed.
+    """
+    refuse_windows()
+    environment = dict(os.environ)
+    configuration = load(config, home=home_folder(environment), project=Path.cwd(), environment=environment)
+    for problem in configuration.problems:
+        about = problem.table.partition(".")[2]
+        if not problem.fatal and (server is None or about in {"", server}):
+            warn(str(problem))
+    return configuration
+
+
+def home() -> Path:
+    return home_folder(os.environ)
+
+
+@asynccontextmanager
+async def starting(
+    closing: AsyncExitStack, configuration: Configuration, names: Iterable[str]
+) -> AsyncIterator[Mapping[str, ServerView]]:
+    """Start these servers side by side; their progress is shown while the block runs.
+
+    They are closed with `closing`, after the result was printed: a server that is slow to end holds nobody up.
+    Nobody listens, so their questions are declined (QST-4).
+    """
+    pool = await closing.enter_async_context(Pool())
+    requests = ServerRequests(configuration.servers, pool)
+    views = {name: await closing.enter_async_context(requests.holding(name)) for name in names}
+    async with start_progress(pool.reports):
+        yield views
+
+
+def start_deadline(config: ServerConfig) -> float:
+    """Seconds for a listing of tools: the start, then as long again, so that the server's own reason comes first."""
+    return 2 * config.startup_timeout
+
+
+def call_deadline(config: ServerConfig) -> float:
+    """Seconds for one request to a server that may have to start first."""
+    return config.startup_timeout + config.tool_timeout
+
+
+def refuse_unusable(configuration: Configuration, name: str) -> None:
+    """Raise InvalidRequest where the named server does not exist, is disabled, or has a table with a problem."""
+    config = configuration.servers.get(name)
+    if config is None:
+        raise InvalidRequest(f"there is no server {name!r}{_instead(name, configuration)}")
+    if not config.enabled:
+        raise InvalidRequest(f"the server {name} is disabled; set enabled = true in {config.source}")
+    if config.problem is not None:
+        raise InvalidRequest(f"cannot use the server {name}: {config.problem}")
+
+
+def usable(configuration: Configuration) -> tuple[str, ...]:
+    """The names of all servers that can be started."""
+    return tuple(name for name, c in configuration.servers.items() if c.enabled and c.problem is None)
+
+
+def unusable(configuration: Configuration) -> dict[str, ServerFailed]:
+    """Enabled servers whose tables have problems, as failures beside what the others give."""
+    return {
+        name: ServerFailed(config.problem, server=name)
+        for name, config in configuration.servers.items()
+        if config.enabled and config.problem is not None
+    }
+
+
+def _instead(name: str, configuration: Configuration) -> str:
+    close = get_close_matches(name, configuration.servers, n=1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    if configuration.servers:
+        return f"; there are {', '.join(sorted(configuration.servers))}"
+    return "; none is configured: write a table [mcp_servers.NAME] into config.toml, or use --config FILE"

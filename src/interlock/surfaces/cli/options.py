@@ -1,0 +1,22 @@
+"""Options and arguments that several commands share.
+
+Owns: their names, types and help.
+Never: reads a file or a variable.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Read this file before all others (TOML, or JSON by its name)."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ServerOption = Annotated[str | None, typer.Argument(metavar="[SERVER]", help="Ask only this server.")]
+CursorOption = Annotated[
+    str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where a page of SERVER ended.")
+]

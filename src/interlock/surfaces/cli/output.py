@@ -1,0 +1,135 @@
+"""What a command prints.
+
+Owns: tables at a terminal, aligned text in a pipe, JSON for programs, sentences on stderr.
+Never: lets a server's text steer the terminal, or loads rich where nobody would see it.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from interlock.vocabulary.errors import InterlockError, ServerFailed, ServerFailure
+from interlock.vocabulary.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of texts under headings. `empty` is the sentence (on stderr) when there are no rows."""
+
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    empty: str = ""
+
+
+def print_json(document: Any) -> None:
+    """One document on one line; what JSON cannot carry is written as text."""
+    _write(sys.stdout, json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_plain_value))
+
+
+def print_table(table: Table) -> None:
+    if not table.rows:
+        say(table.empty)
+    elif at_terminal(sys.stdout):
+        _print_rich(table)
+    else:
+        _print_aligned(table)
+
+
+def print_text(text: str) -> None:
+    """A server's or model's text: as it is in a pipe, harmless at a terminal."""
+    _write(sys.stdout, harmless(text) if at_terminal(sys.stdout) else text)
+
+
+def complain(sentence: str) -> None:
+    """An error: one line on stderr."""
+    _note("error", sentence, "31")
+
+
+WAYS_OUT: Mapping[ServerFailure, str] = {
+    "unavailable": "`interlock mcp list` shows its state",
+    "deadline": "a longer startup_timeout_sec or tool_timeout_sec gives it more time",
+    "lost": "`interlock mcp list` shows its state",
+    "authentication": "give it credentials: bearer_token_env_var or http_headers",
+}
+"""What a person at the command line can do about a server; the library's own sentences stop where that begins."""
+
+
+def with_way_out(error: InterlockError) -> str:
+    """The error's sentence, with what to do where it does not say that itself."""
+    hint = WAYS_OUT.get(error.kind) if isinstance(error, ServerFailed) else None
+    return error.message if hint is None or ";" in error.message else f"{error.message}; {hint}"
+
+
+def warn(sentence: str) -> None:
+    _note("warning", sentence, "33")
+
+
+def say(sentence: str) -> None:
+    """A remark that is no result: on stderr, so that a pipe holds results only."""
+    if sentence:
+        _write(sys.stderr, one_line(sentence))
+
+
+def at_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty() and os.environ.get("TERM") != "dumb"
+    except ValueError:  # closed
+        return False
+
+
+def coloured(stream: TextIO) -> bool:
+    """NO_COLOR (https://no-color.org) wins over everything when it is not empty."""
+    return at_terminal(stream) and not os.environ.get("NO_COLOR")
+
+
+def one_line(text: str) -> str:
+    return harmless(" ".join(text.split()))
+
+
+def harmless(text: str) -> str:
+    """Without escape sequences and other control characters, line breaks and tabs apart."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(f"{text}\n")
+    stream.flush()
+
+
+def _note(kind: str, sentence: str, colour: str) -> None:
+    label = f"\x1b[{colour}m{kind}:\x1b[0m" if coloured(sys.stderr) else f"{kind}:"
+    _write(sys.stderr, f"{label} {one_line(sentence)}")
+
+
+def _print_aligned(table: Table) -> None:
+    lines = [tuple(heading.upper() for heading in table.headings), *(_cells(row) for row in table.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(table.headings))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        _write(sys.stdout, "  ".join(cells).rstrip())
+
+
+def _print_rich(table: Table) -> None:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable(box=None, header_style="bold", pad_edge=False)
+    for heading in table.headings:
+        grid.add_column(heading, overflow="fold")
+    for row in table.rows:
+        grid.add_row(*(Text(cell) for cell in _cells(row)))
+    Console(no_color=not coloured(sys.stdout), highlight=False).print(grid)
+
+
+def _cells(row: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(one_line(cell) for cell in row)
+
+
+def _plain_value(value: Any) -> Any:
+    return str(value) if isinstance(value, Secret) else repr(value)

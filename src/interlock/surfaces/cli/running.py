@@ -1,0 +1,90 @@
+"""Running the work of one command.
+
+Owns: the event loop, what Ctrl-C and SIGTERM do, and the translation of errors to a sentence and an exit status.
+Never: shows a traceback, unless INTERLOCK_TRACEBACK is set.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import anyio
+
+from interlock.surfaces.cli.output import complain, with_way_out
+from interlock.vocabulary.errors import InterlockError, InvalidRequest
+
+CLOSING_PATIENCE = 1.5
+"""Seconds after Ctrl-C in which everything closes in order; after them the servers are killed and the process ends."""
+
+Work = Callable[[AsyncExitStack], Awaitable[int | None]]
+"""The work of a command; gives its exit status, None being 0. What it opens, the stack closes after it has printed."""
+
+
+def run(work: Work) -> int:
+    """Run `work` to its end; the exit status of the process."""
+    try:
+        return anyio.run(_interruptible, work)
+    except Exception as error:
+        return _status_of(error)
+
+
+async def _interruptible(work: Work) -> int:
+    """Cancel `work` at the first signal. A second one, or too long a closing, ends the process at once."""
+    received: list[int] = []
+    status = 0
+    with anyio.CancelScope() as scope:
+
+        def stop(number: signal.Signals) -> None:
+            if received:
+                _end_now(128 + number)
+            received.append(number)
+            _end_later(128 + number)
+            scope.cancel()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop, number)
+        try:
+            async with AsyncExitStack() as closing:
+                status = await work(closing) or 0
+        except Exception:
+            if not received:  # what breaks while everything is being closed is no news
+                raise
+    return 128 + received[0] if received else status
+
+
+def _end_later(status: int) -> None:
+    timer = threading.Timer(CLOSING_PATIENCE, _end_now, (status,))
+    timer.daemon = True
+    timer.start()
+
+
+def _end_now(status: int) -> None:
+    """End without waiting for anything: the servers' families, then this process."""
+    from interlock.connections import watchdog  # here, because most commands end in order
+    from interlock.connections.ledger import LEDGER
+
+    table = watchdog.processes()
+    for leader in LEDGER.leaders:
+        watchdog.send_signal(watchdog.family(leader, table), signal.SIGKILL)
+    os._exit(status)
+
+
+def _status_of(error: BaseException) -> int:
+    """Say the error in one sentence; 2 when the request was wrong, else 1."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, BrokenPipeError):
+        raise error
+    if os.environ.get("INTERLOCK_TRACEBACK"):
+        traceback.print_exception(error, file=sys.stderr)
+    if isinstance(error, InterlockError):
+        complain(with_way_out(error))
+        return 2 if isinstance(error, InvalidRequest) else 1
+    complain(f"interlock broke inside ({type(error).__name__}); set INTERLOCK_TRACEBACK=1 to see where, and report it")
+    return 1

@@ -1,0 +1,144 @@
+"""`interlock threads …`: conversations as they are stored.
+
+Owns: finding a thread by the beginning of its id, printing what its events say.
+Never: opens a thread for writing, or makes a store that is not there.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from interlock.stores import open_store
+from interlock.surfaces.cli.event_json import event_json
+from interlock.surfaces.cli.opening import home
+from interlock.surfaces.cli.output import Table, one_line, print_json, print_table, print_text, say
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
+    MessageCompleted,
+    StepCaptured,
+    StoredEvent,
+    ThreadRecord,
+    TurnEnded,
+)
+from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem
+from interlock.vocabulary.ports import EventStore
+
+STORE_FILE = "interlock.db"
+SEARCHED = 1000
+"""Threads among which the beginning of an id is looked for."""
+
+
+async def show_list(limit: int, as_json: bool, closing: AsyncExitStack) -> None:
+    store = await _store(closing)
+    records = await store.threads(limit=limit) if store is not None else ()
+    if as_json:
+        print_json({"threads": [_record(record) for record in records]})
+        return
+    rows = [
+        (
+            record.thread_id,
+            _time(record.updated_at),
+            str(record.turns),
+            record.model or "-",
+            record.name or record.preview,
+        )
+        for record in records
+    ]
+    print_table(Table(("id", "updated", "turns", "model", "about"), rows, "no thread is stored yet"))
+
+
+async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
+    store = await _store(closing)
+    record = None if store is None else await _find(store, thread)
+    if store is None or record is None:
+        raise InvalidRequest(f"there is no thread {thread!r}; `interlock threads list` shows them")
+    events = [event async for event in store.read(record.thread_id)]
+    if as_json:
+        print_json({"thread": _record(record), "events": [event_json(event) for event in events]})
+        return
+    say(f"thread {record.thread_id}, {record.turns} turns, updated {_time(record.updated_at)}")
+    _print_catalogue(events)
+    _print_calls(events)
+    print_text(_last_message(events) or "(no message)")
+
+
+async def _store(closing: AsyncExitStack) -> EventStore | None:
+    """The store of the home folder; None when nothing was ever stored there."""
+    file = home() / STORE_FILE
+    return await closing.enter_async_context(open_store(file)) if file.exists() else None
+
+
+async def _find(store: EventStore, beginning: str) -> ThreadRecord | None:
+    exact = await store.find(beginning)
+    if exact is not None or not beginning:
+        return exact
+    matches = [r for r in await store.threads(limit=SEARCHED) if r.thread_id.startswith(beginning)]
+    if len(matches) > 1:
+        raise InvalidRequest(f"{beginning!r} begins {len(matches)} ids; write more of it")
+    return matches[0] if matches else None
+
+
+def _print_catalogue(events: Sequence[StoredEvent]) -> None:
+    """What the model saw, each time that it changed."""
+    shown: tuple[str, ...] | None = None
+    for stored in events:
+        step = stored.event
+        if isinstance(step, StepCaptured) and step.tools != shown:
+            shown = step.tools
+            pending = f"; still starting: {', '.join(step.pending)}" if step.pending else ""
+            print_text(f"the model saw {len(shown)} tools (revision {step.revision}){one_line(pending)}:")
+            for name in shown:
+                print_text(f"  {name}")
+
+
+def _print_calls(events: Sequence[StoredEvent]) -> None:
+    calls: dict[str, tuple[int, McpToolCallItem]] = {}
+    for stored in events:
+        match stored.event:
+            case CallStarted(item=item):
+                calls[item.id] = (stored.at, item)
+            case CallEnded(item=item):
+                calls[item.id] = (calls.get(item.id, (stored.at, item))[0], item)
+            case _:
+                pass
+    rows = [
+        (item.id, item.server, item.tool, _time(at), _duration(item), _outcome(item)) for at, item in calls.values()
+    ]
+    print_table(Table(("call", "server", "tool", "began", "took", "outcome"), rows, "no tool was called"))
+
+
+def _outcome(item: McpToolCallItem) -> str:
+    status = item.status.replace("_", " ")
+    if item.error is not None:
+        return f"{status}: {item.error.message}" + (" (effect unknown)" if item.error.effect == "unknown" else "")
+    if item.result is not None and item.result.is_error:
+        return f"{status}: the tool answered with an error"
+    return status
+
+
+def _last_message(events: Sequence[StoredEvent]) -> str | None:
+    for stored in reversed(events):
+        match stored.event:
+            case TurnEnded(last_message=str(message)):
+                return message
+            case MessageCompleted(item=AgentMessageItem(text=text)):
+                return text
+            case _:
+                pass
+    return None
+
+
+def _record(record: ThreadRecord) -> dict[str, Any]:
+    return asdict(record)
+
+
+def _duration(item: McpToolCallItem) -> str:
+    return "-" if item.duration is None else f"{item.duration} ms"
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
