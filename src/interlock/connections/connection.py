@@ -256,15 +256,16 @@ class SupervisedConnection:
         repeatable, or when it cannot have had any effect (CON-7). The end of a process is no such case: its calls
         in flight fail (CON-6).
         """
-        try:
-            return await self._send(request, deadline)
-        except ServerFailed as error:
-            if error.kind != "lost" or not _may_repeat(error, request):
-                raise
-        return await self._send(request, deadline)
-
-    async def _send(self, request: Request, deadline: float) -> JsonObject:
         session = await self.supervisor.ready_session(deadline - anyio.current_time())
+        try:
+            return await self._send(session, request, deadline)
+        except ServerFailed as error:
+            if not session.ended.is_set() or not _may_repeat(error, request):
+                raise
+        session = await self.supervisor.ready_session(deadline - anyio.current_time())
+        return await self._send(session, request, deadline)
+
+    async def _send(self, session: Session, request: Request, deadline: float) -> JsonObject:
         _require(session, request, self.server)
         remaining = deadline - anyio.current_time()
         if remaining <= 0:

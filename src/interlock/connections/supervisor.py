@@ -116,6 +116,11 @@ class Supervisor:
         """Whether it was asked to end, or has ended; nothing may be built on it any more."""
         return self._closing
 
+    @property
+    def given_up(self) -> bool:
+        """Whether the breaker is open: the server failed again and again, and rests."""
+        return self._recovery.given_up
+
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have `listener` called after every change of state, until the returned function is called."""
         self._listeners.append(listener)
