@@ -1,15 +1,21 @@
 """Streamable HTTP: what goes wrong costs one request and is told; nothing is sent twice or to strangers."""
 
+import datetime
 import gc
 import gzip
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from interlock.connections.http import HttpChannel
 from interlock.vocabulary.errors import ServerFailed
@@ -238,6 +244,21 @@ async def test_an_answer_counts_at_once_though_its_stream_stays_open() -> None:
         await far.server.all_closed()  # not for ever either
 
 
+async def test_what_follows_the_answer_on_its_stream_is_not_lost() -> None:
+    async def chatty(request: Request, reply: Reply) -> None:
+        await reply.head()
+        await reply.raw(f'data: {json.dumps(answer(request))}\n\ndata: {{"method": "same"}}\n\n'.encode())
+        await asked.wait()
+        await reply.event({"method": "later"})
+
+    asked = anyio.Event()
+    async with conversation(chatty) as far:
+        await far.ask()
+        asked.set()
+        await far.arrivals.until(lambda: len(far.arrivals.messages) == 2)
+        assert [message["method"] for message in far.arrivals.messages] == ["same", "later"]
+
+
 async def test_a_connection_serves_again_after_an_event_stream() -> None:
     connections = set()
 
@@ -406,7 +427,7 @@ async def test_a_page_instead_of_an_answer_is_named_with_its_type_and_first_word
     [
         respond(202),
         *(respond(200, body) for body in ("nonsense", "", "[]", "[" * 100_000)),
-        respond(200, '{"jsonrpc":"2.0","id":"2","result":{}}'),
+        respond(200, '{"jsonrpc":"2.0","id":"3","result":{}}'),
         respond(200, '{"jsonrpc":"2.0","id":2,"result":NaN}'),
     ],
 )
@@ -704,6 +725,29 @@ async def test_the_proxy_of_the_environment_is_used_but_never_for_this_machine(m
             assert (await near.ask("ping"))["result"] == {}
     assert [request.target for request in proxy.requests] == ["http://far.invalid/mcp"]
     assert len(local.requests) == 1
+
+
+def self_signed(folder: Path) -> ssl.SSLContext:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    start = datetime.datetime(2020, 1, 1)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, start, start.replace(year=2999))
+    (folder / "cert.pem").write_bytes(
+        builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem")
+    return context
+
+
+async def test_a_certificate_that_cannot_be_verified_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    secure = self_signed(tmp_path)
+    async with serving(well_behaved, ssl=secure) as server, talking(HttpChannel(configured(server.url))) as far:
+        error = await far.fails()
+    assert (error.kind, error.effect) == ("unavailable", "none")
+    assert "certificate is not valid (self-signed certificate)" in error.message
+    assert server.requests == []
 
 
 # Giving up and closing

@@ -16,7 +16,15 @@ from multidict import CIMultiDict
 
 from interlock.connections.event_stream import EventStream, ServerSentEvent
 from interlock.connections.http_client import HttpClient
-from interlock.connections.http_listening import content_type, is_event_stream, linger, pause, read_events, resuming
+from interlock.connections.http_listening import (
+    LINGER_SECONDS,
+    content_type,
+    is_event_stream,
+    linger,
+    pause,
+    read_events,
+    resuming,
+)
 from interlock.connections.inbox import Inbox, NotJson, RequestId
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import Era
@@ -191,8 +199,9 @@ class Exchange:
             return call.answered or call.too_large
 
         await read_events(response, stream, take)
-        if call.answered:
-            await linger(response)
+        if call.answered:  # a stream that ends now leaves a connection that can serve again
+            with anyio.move_on_after(LINGER_SECONDS):
+                await read_events(response, stream, self.inbox.take_event)
 
     def _ended(self, call: Call) -> ServerFailed:
         text = f"server {self.client.server!r} ended the event stream of {call.what} without an answer"

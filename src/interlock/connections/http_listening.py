@@ -66,7 +66,7 @@ def _given(events: list[ServerSentEvent], on_event: Callable[[ServerSentEvent], 
 
 
 async def linger(response: aiohttp.ClientResponse) -> None:
-    """Give a stream that has brought its answer a moment to end, so that its connection can be used again."""
+    """Give a response that is not needed a moment to end, so that its connection can be used again."""
     size = 0
     with anyio.move_on_after(LINGER_SECONDS):
         try:

