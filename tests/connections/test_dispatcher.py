@@ -643,11 +643,9 @@ async def test_a_handler_refuses_in_its_own_words_and_breaks_without_any() -> No
 
 async def test_what_was_posted_goes_out_before_the_end() -> None:
     async with live() as (dispatcher, channel):
-        with anyio.move_on_after(0):
-            await dispatcher.request("tools/call", {}, timeout=5)
+        dispatcher.message({"id": 1, "method": "ping"})
         await dispatcher.flush()
-        assert cancellations(channel) in ([], [1])
-        assert len(channel.sent) in (0, 2)
+        assert channel.sent == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
 
 
 async def test_examples_are_short_printable_and_without_secrets() -> None:

@@ -34,8 +34,10 @@ at most 256 notifications wait and list_changed storms fold into one."""
 MISTYPED_GRACE = 0.05
 """Seconds that an answer with id "7" for our request 7 waits for a proper one, which would win (CON-9). Servers that
 turn ids into strings exist, so such an answer is better than none."""
+ABANDON_TIMEOUT = 1.0
+"""Seconds that a caller who gives up may be held by a transport that does not even take the notice of it."""
 POSTS_LIMIT = 1024
-"""Answers and cancellations that may wait for a slow transport."""
+"""Answers that may wait for a slow transport."""
 LONGEST_REASON = 2000
 """Characters of a server's error message that go into ours."""
 
@@ -142,7 +144,7 @@ class Dispatcher:
             raise self.failure
 
     async def flush(self, seconds: float = 0.5) -> None:
-        """Let what was posted (cancellations, answers) go out before the channel is closed."""
+        """Let the answers that were posted go out before the channel is closed."""
         with anyio.move_on_after(seconds, shield=True):
             while self._posts:
                 await self._send_posts()
@@ -193,10 +195,10 @@ class Dispatcher:
             if waiter.timer is not None:
                 waiter.timer.cancel()
             if self._waiters.pop(request_id, None) is not None:  # our caller was cancelled
-                self._abandon(request_id, "the caller gave up", cancellable)
+                await self._abandon(request_id, "the caller gave up", cancellable)
         if isinstance(outcome, ServerFailed):
             if outcome.kind == "deadline":
-                self._abandon(request_id, "timed out", cancellable)
+                await self._abandon(request_id, "timed out", cancellable)
             raise outcome
         return outcome
 
@@ -209,11 +211,20 @@ class Dispatcher:
         message = {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
         await self.channel.send(message, headers=headers)
 
-    def _abandon(self, request_id: RequestId, reason: str, cancellable: bool) -> None:
+    async def _abandon(self, request_id: RequestId, reason: str, cancellable: bool) -> None:
         """Tell the server that nobody waits any more, in the way of its transport (CON-10)."""
-        if self.failure is None and not self.channel.abandon(request_id) and cancellable:
-            params = {"requestId": request_id, "reason": reason}
-            self._post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        if self.failure is not None or self.channel.abandon(request_id) or not cancellable:
+            return
+        params = {"requestId": request_id, "reason": reason}
+        with anyio.move_on_after(ABANDON_TIMEOUT, shield=True):
+            await self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+
+    async def _send(self, message: JsonObject) -> None:
+        """Send what nobody waits for."""
+        try:
+            await self.channel.send(message)
+        except ServerFailed as error:
+            self.diagnostic("not_delivered", error.message)
 
     # ------------------------------------------------------------------ deadlines
 
@@ -444,10 +455,7 @@ class Dispatcher:
     async def _send_posts(self) -> None:
         try:
             while self._posts:
-                try:
-                    await self.channel.send(self._posts.popleft())
-                except ServerFailed as error:
-                    self.diagnostic("not_delivered", error.message)
+                await self._send(self._posts.popleft())
         finally:
             self._posting = False
 

@@ -198,6 +198,8 @@ class _Negotiation:
         if mutual is not None and not again:
             return await self._discover(mutual, again=True)
         if isinstance(supported, list) and not set(map(str, supported)) & set(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS):
+            if mutual is not None:
+                raise error  # it names the very version that it refuses
             known = ", ".join((*self._sdk.HANDSHAKE_PROTOCOL_VERSIONS, *self._sdk.MODERN_PROTOCOL_VERSIONS))
             raise self._failed(
                 f"speaks only the protocol versions {supported!r:.200}; known here are {known}", "unsupported"
