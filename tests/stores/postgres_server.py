@@ -37,6 +37,13 @@ class PostgresServer:
         """`fast` ends all sessions; `immediate` is a crash."""
         self._run("pg_ctl", "-D", self._data, "-w", "-t", "30", "-m", how, "stop")
 
+    def is_running(self) -> bool:
+        try:
+            self._run("pg_ctl", "-D", self._data, "status")
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
     def new_database(self) -> str:
         """The URL of an empty database."""
         name = f"test_{uuid4().hex[:12]}"

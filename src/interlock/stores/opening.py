@@ -6,7 +6,7 @@ Never: imports a database's driver before it is chosen.
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.ports import EventStore
@@ -19,7 +19,7 @@ def open_store(place: str | Path) -> AbstractAsyncContextManager[EventStore]:
     """
     if isinstance(place, Path) or "://" not in place:
         return _sqlite(Path(place))
-    match urlsplit(place).scheme:
+    match place.partition("://")[0].lower():
         case "sqlite":
             return _sqlite(_path_of(place))
         case "postgresql" | "postgres":

@@ -188,7 +188,10 @@ async def _running(session: PostgresSession) -> AsyncIterator[None]:
 
 def _engine(url: str) -> AsyncEngine:
     async def connect() -> Connection:
-        return await asyncpg.connect(url, timeout=CONNECT_SECONDS)
+        try:
+            return await asyncpg.connect(url, timeout=CONNECT_SECONDS)
+        except ValueError as error:  # not quoted: it may hold the password
+            raise InvalidRequest(f"cannot open the database {shown(url)}: its URL is malformed") from error
 
     return create_async_engine(
         "postgresql+asyncpg://",
@@ -220,7 +223,5 @@ def _translated(action: str, database: str) -> Iterator[None]:
         yield
     except InterlockError:
         raise
-    except asyncpg.ClientConfigurationError as error:
-        raise InvalidRequest(f"cannot {action} the database {database}: its URL is malformed ({error})") from error
     except Exception as error:
         raise storage_failed(action, database, error) from error

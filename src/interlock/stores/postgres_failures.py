@@ -4,11 +4,9 @@ Owns: the sentence for each way in which the server can fail; the name by which 
 Never: shows a password.
 """
 
-from urllib.parse import urlsplit
-
 from asyncpg import (  # type: ignore[import-untyped] # it ships no types
-    ClientConfigurationError,
     InterfaceError,
+    InternalClientError,
     PostgresError,
 )
 
@@ -29,9 +27,8 @@ _CAUSES = (
 
 def shown(url: str) -> str:
     """Host, port and database of a URL, without user and password."""
-    parts = urlsplit(url)
-    place = parts.netloc.rpartition("@")[2]
-    return f"{place}{parts.path}"
+    place = url.partition("://")[2].partition("?")[0]
+    return place.rpartition("@")[2]
 
 
 def is_lost(error: BaseException) -> bool:
@@ -39,9 +36,9 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, PostgresError):
         state = error.sqlstate or ""
         return state.startswith("08") or state in _LOST_STATES
-    if isinstance(error, ClientConfigurationError):
-        return False
-    return isinstance(error, InterfaceError | OSError | TimeoutError)
+    if isinstance(error, ValueError):
+        return False  # we asked for something wrong; another connection would not help
+    return isinstance(error, InterfaceError | InternalClientError | OSError | TimeoutError)
 
 
 def storage_failed(action: str, database: str, error: BaseException) -> StorageFailed:
