@@ -214,22 +214,19 @@ def watchdogs_of(pid: int) -> list[int]:
 
 
 def test_a_number_used_again_is_never_killed(home: Path) -> None:
+    folder = home / "processes"
+    folder.mkdir(parents=True)
     with subprocess.Popen(["sleep", "30"], start_new_session=True) as stranger:
-        entry = {
-            "boot": ledger.boot_id(),
-            "pid": stranger.pid,
-            "started": "1",
-            "host": 999_999_999,
-            "host_started": "1",
-        }
-        folder = home / "processes"
-        folder.mkdir(parents=True)
-        (folder / f"{ledger.namespace()}-1.json").write_text(json.dumps(entry))
-        (folder / f"{ledger.namespace()}-2.json").write_text("not json")
-        other_boot = entry | {"boot": "another", "started": watchdog.start_time(stranger.pid)}
-        (folder / f"{ledger.namespace()}-3.json").write_text(json.dumps(other_boot))
+        started, namespace, boot = watchdog.start_time(stranger.pid), ledger.namespace(), ledger.boot_id()
+        for name in (
+            f"{namespace}-{stranger.pid}-1-999999999-1-{boot}",  # an earlier process had the number
+            f"{namespace}-{stranger.pid}-{started}-999999999-1-another-boot",
+            f"{namespace}-not-one-of-ours",
+        ):
+            (folder / name).touch()
+        (folder / f"7{namespace}-{stranger.pid}-{started}-999999999-1-{boot}").touch()  # of another container
         ledger.sweep(folder)
-        assert list(folder.iterdir()) == []
+        assert [path.name[0] for path in folder.iterdir()] == ["7"]
         assert stranger.poll() is None
         stranger.kill()
 
@@ -237,7 +234,7 @@ def test_a_number_used_again_is_never_killed(home: Path) -> None:
 async def test_a_living_hosts_servers_are_left_alone(home: Path) -> None:
     child = start_process("git", transport())
     ledger.sweep(home / "processes")
-    assert [path.name for path in (home / "processes").iterdir()] == [f"{ledger.namespace()}-{child.pid}.json"]
+    assert [path.name for path in (home / "processes").iterdir()] == [ledger.Entry.of(child.pid).name]
     assert alive(child.pid)
     await end_process(child)
     assert list((home / "processes").iterdir()) == []

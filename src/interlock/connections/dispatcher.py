@@ -34,6 +34,8 @@ at most 256 notifications wait and list_changed storms fold into one."""
 MISTYPED_GRACE = 0.05
 """Seconds that an answer with id "7" for our request 7 waits for a proper one, which would win (CON-9). Servers that
 turn ids into strings exist, so such an answer is better than none."""
+END_WAIT = 0.5
+"""Seconds that the error of a broken connection waits for the reason of its end."""
 ABANDON_TIMEOUT = 1.0
 """Seconds that a caller who gives up may be held by a transport that does not even take the notice of it."""
 POSTS_LIMIT = 1024
@@ -188,9 +190,9 @@ class Dispatcher:
         try:
             await self.channel.send(message, headers=headers)
             outcome = await waiter.outcome
-        except ServerFailed:  # not sent
+        except ServerFailed as error:  # not sent
             self._waiters.pop(request_id, None)
-            raise
+            raise await self._reason_not_sent(error) from error
         finally:
             if waiter.timer is not None:
                 waiter.timer.cancel()
@@ -201,6 +203,13 @@ class Dispatcher:
                 await self._abandon(request_id, "timed out", cancellable)
             raise outcome
         return outcome
+
+    async def _reason_not_sent(self, error: ServerFailed) -> ServerFailed:
+        """A broken pipe is the first sign of an end whose reason (exit status, last words) is known a moment later."""
+        if error.kind == "lost":
+            with anyio.move_on_after(END_WAIT):
+                await self.over.wait()
+        return error if self.failure is None else self._over("none")
 
     async def notify(
         self, method: str, params: JsonObject | None = None, *, headers: Mapping[str, str] | None = None

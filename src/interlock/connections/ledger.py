@@ -1,19 +1,19 @@
 """Which server processes are running, kept where it outlives the host.
 
-Owns: one small file a server under INTERLOCK_HOME/processes, the sweep of those that a dead host left, and the
-    watchdog's life.
+Owns: one empty file a server under INTERLOCK_HOME/processes (its name says all), the sweep of those that a dead host
+    left, and the watchdog's life.
 Never: ends a process that it cannot tell from a later one with the same number, or fails because a folder is
     read-only (then only the watchdog protects).
 """
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from interlock.connections import watchdog
 
@@ -23,6 +23,7 @@ def processes_folder() -> Path:
     return Path(os.environ.get("INTERLOCK_HOME") or Path.home() / ".interlock") / "processes"
 
 
+@cache
 def boot_id() -> str:
     """A name of this boot: process ids and start times mean something only within it."""
     with suppress(OSError):
@@ -30,6 +31,7 @@ def boot_id() -> str:
     return ""  # elsewhere the start time is a full date, which is enough
 
 
+@cache
 def namespace() -> str:
     """Which numbering of processes this is: containers that share a home must not judge each other's."""
     with suppress(OSError):
@@ -59,9 +61,12 @@ class Ledger:
         if folder not in self._swept:
             self._swept.add(folder)
             sweep(folder)
-        self._servers[pid] = folder / f"{namespace()}-{pid}.json"
+            with suppress(OSError):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._servers[pid] = folder / Entry.of(pid).name
         self._tell(f"+{pid}\n")
-        _write(self._servers[pid], pid)
+        with suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
     def remove(self, pid: int) -> None:
         """A server is gone with all its family. The last one takes the watchdog along."""
@@ -110,53 +115,66 @@ def _start_watchdog() -> subprocess.Popen[bytes] | None:
         return None
 
 
-def _write(path: Path, pid: int) -> None:
-    entry = {
-        "boot": boot_id(),
-        "pid": pid,
-        "started": watchdog.start_time(pid),
-        "host": os.getpid(),
-        "host_started": watchdog.start_time(os.getpid()),
-    }
-    with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".new")  # a host that sweeps must never see half an entry
-        unfinished.write_text(json.dumps(entry), encoding="ascii")
-        unfinished.replace(path)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A server process and its host, as the name of a file: made in one step, so that nobody can read half of it."""
+
+    pid: int
+    started: str
+    host: int
+    host_started: str
+
+    @classmethod
+    def of(cls, pid: int) -> "Entry":
+        host = os.getpid()
+        return cls(pid=pid, started=_started(pid), host=host, host_started=_started(host))
+
+    @property
+    def name(self) -> str:
+        return f"{namespace()}-{self.pid}-{self.started}-{self.host}-{self.host_started}-{boot_id()}"
+
+    @classmethod
+    def read(cls, name: str) -> "Entry | None":
+        """None for a file of another boot, or that is none of ours."""
+        parts = name.split("-", 5)
+        if len(parts) != 6 or parts[5] != boot_id() or not (parts[1].isdecimal() and parts[3].isdecimal()):
+            return None
+        return cls(pid=int(parts[1]), started=parts[2], host=int(parts[3]), host_started=parts[4])
+
+
+def _started(pid: int) -> str:
+    return _as_name(watchdog.start_time(pid) or "gone")
+
+
+def _as_name(started: str) -> str:
+    return "".join(filter(str.isalnum, started))
 
 
 def sweep(folder: Path) -> None:
     """End what a host that died together with its watchdog left running, and forget what is over.
 
-    A server is ended only if its number, start time and boot are those that were written down.
+    A server is ended only if its number, start time and boot are those that were written down. Files
+    of other process namespaces (containers with the same home) are left alone.
     """
     try:
-        paths = sorted(folder.glob(f"{namespace()}-*.json"))
+        paths = sorted(folder.glob(f"{namespace()}-*"))
     except OSError:
         return
     if not paths:
         return
-    table, boot = watchdog.processes(), boot_id()
+    table = watchdog.processes()
     for path in paths:
-        entry = _read(path)
-        if entry.get("boot") == boot and _lives(entry.get("host"), entry.get("host_started"), table):
+        entry = Entry.read(path.name)
+        if entry is not None and _lives(entry.host, entry.host_started, table):
             continue
-        if entry.get("boot") == boot and _lives(entry.get("pid"), entry.get("started"), table):
-            watchdog.send_signal(watchdog.family(int(entry["pid"]), table), signal.SIGKILL)
+        if entry is not None and _lives(entry.pid, entry.started, table):
+            watchdog.send_signal(watchdog.family(entry.pid, table), signal.SIGKILL)
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        entry = json.loads(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return {}
-    return entry if isinstance(entry, dict) else {}
-
-
-def _lives(pid: Any, started: Any, table: dict[int, watchdog.Row]) -> bool:
-    return isinstance(pid, int) and pid in table and table[pid][2] == started
+def _lives(pid: int, started: str, table: dict[int, watchdog.Row]) -> bool:
+    return pid in table and _as_name(table[pid][2]) == started
 
 
 LEDGER = Ledger()

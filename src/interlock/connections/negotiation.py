@@ -97,12 +97,11 @@ async def negotiate(
         ServerFailed: no agreement, or the connection broke.
         DiedOnProbe: the connection ended on server/discover, and initialize was not tried.
     """
-    seconds_left = deadline - anyio.current_time()
-    with anyio.move_on_after(seconds_left):
+    with anyio.CancelScope(deadline=deadline):
         module = await sdk()
         return await _Negotiation(module, dispatcher, server, capabilities, deadline).run(protocol, era, probe_timeout)
     raise ServerFailed(
-        f'server "{server}" did not finish its start-up within the time left ({seconds_left:.3g} s)',
+        f'server "{server}" did not finish its start-up in time; raise `startup_timeout_sec` if it is only slow',
         server=server,
         kind="deadline",
     )
@@ -167,7 +166,7 @@ class _Negotiation:
         try:
             return await self._discover(self._newest())
         except _NotStateless as no:
-            raise why from no
+            raise (no.error if why.rpc_code == UNSUPPORTED_PROTOCOL_VERSION else why) from no
 
     # ------------------------------------------------------------------ stateless
 

@@ -19,7 +19,7 @@ import orjson
 from interlock.connections.channel import Receiver
 from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode_leniently
 from interlock.connections.process import EndingTimes, ServerProcess, end_process, start_process
-from interlock.vocabulary.errors import ServerFailed
+from interlock.vocabulary.errors import ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.secret import Secret, masked
 from interlock.vocabulary.server import Era, ServerConfig, StdioTransport
@@ -109,10 +109,11 @@ class StdioChannel:
             raise self._cannot_send(f"it is not valid JSON ({error})") from error
         problem = self._writer.write(data + b"\n")
         if problem is not None:
-            raise self._cannot_send(problem)
+            raise self._cannot_send(problem, "lost" if problem == BROKEN_INPUT else "unavailable")
 
-    def _cannot_send(self, why: str) -> ServerFailed:
-        return ServerFailed(f'a message could not be sent to server "{self._server}": {why}', server=self._server)
+    def _cannot_send(self, why: str, kind: ServerFailure = "unavailable") -> ServerFailed:
+        text = f'a message could not be sent to server "{self._server}": {why}'
+        return ServerFailed(text, server=self._server, kind=kind)
 
     def abandon(self, request_id: int | str) -> bool:
         return False
