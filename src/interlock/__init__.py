@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from interlock.vocabulary.errors import ServerFailed as ServerFailed
     from interlock.vocabulary.errors import StorageFailed as StorageFailed
     from interlock.vocabulary.policy import Policy as Policy
+    from interlock.vocabulary.question import Accept as Accept
+    from interlock.vocabulary.question import Cancel as Cancel
+    from interlock.vocabulary.question import Decline as Decline
     from interlock.vocabulary.server import HttpTransport as HttpTransport
     from interlock.vocabulary.server import ServerConfig as ServerConfig
     from interlock.vocabulary.server import StdioTransport as StdioTransport
@@ -45,6 +48,9 @@ _HOMES = {
     "StdioTransport": "vocabulary.server",
     "HttpTransport": "vocabulary.server",
     "Policy": "vocabulary.policy",
+    "Accept": "vocabulary.question",
+    "Decline": "vocabulary.question",
+    "Cancel": "vocabulary.question",
     "InterlockError": "vocabulary.errors",
     "InvalidRequest": "vocabulary.errors",
     "NotPermitted": "vocabulary.errors",

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from interlock.vocabulary import conversation, event, item
-from interlock.vocabulary.tool import ToolResult
+from interlock.vocabulary import conversation, event, form, item, question
+from interlock.vocabulary.tool import ToolAnnotations, ToolResult
 
 # Lone surrogates and NUL included: servers send them.
 text = st.text(st.characters(exclude_categories=()), max_size=20)
@@ -67,6 +67,68 @@ calls = st.builds(
 messages = st.builds(item.UserMessageItem, id=text, content=many(parts)) | st.builds(
     item.AgentMessageItem, id=text, text=text, citation=st.none() | objects
 )
+labels: dict[str, Any] = {"name": text, "title": words, "description": words, "required": st.booleans()}
+amounts = st.none() | tokens | st.floats(allow_nan=False, allow_infinity=False)
+choices = many(st.builds(form.Choice, value=text, title=words))
+fields = st.one_of(
+    st.builds(
+        form.TextField,
+        **labels,
+        min_length=st.none() | tokens,
+        max_length=st.none() | tokens,
+        format=st.sampled_from([None, "email", "uri", "date", "date-time"]),
+        default=words,
+    ),
+    st.builds(form.NumberField, **labels, integer=st.booleans(), minimum=amounts, maximum=amounts, default=amounts),
+    st.builds(form.BooleanField, **labels, default=st.none() | st.booleans()),
+    st.builds(form.SelectField, **labels, choices=choices, legacy_titles=st.booleans(), default=words),
+    st.builds(
+        form.MultiSelectField,
+        **labels,
+        choices=choices,
+        min_items=st.none() | tokens,
+        max_items=st.none() | tokens,
+        default=st.none() | many(text),
+    ),
+)
+hints = st.none() | st.booleans()
+durations = st.sampled_from(["once", "session", "always"])
+subjects = st.one_of(
+    st.builds(form.Form, fields=many(fields), undeclared=many(text)),
+    st.builds(question.Link, url=text, host=text, warnings=many(text), elicitation_id=words),
+    st.builds(
+        question.Approval,
+        tool=text,
+        public_name=text,
+        arguments=objects,
+        annotations=st.builds(
+            ToolAnnotations,
+            title=words,
+            read_only_hint=hints,
+            destructive_hint=hints,
+            idempotent_hint=hints,
+            open_world_hint=hints,
+        ),
+        title=words,
+        description=words,
+        connector_id=words,
+        connector_name=words,
+        persist=many(durations),
+        reason=text,
+    ),
+)
+questions = st.builds(
+    question.Question,
+    id=text,
+    server=text,
+    message=text,
+    subject=subjects,
+    turn_id=words,
+    call_id=words,
+    certainty=st.sampled_from(["known", "only_call", "unknown"]),
+    meta=st.none() | objects,
+)
+answerers = st.sampled_from(["user", "reviewer", "policy", "nobody"])
 events = st.one_of(
     st.builds(event.ThreadStarted, name=words, model=words, forked_from=words),
     st.builds(event.ThreadNamed, name=words),
@@ -92,4 +154,19 @@ events = st.one_of(
     st.builds(event.CallStarted, turn_id=text, step_id=text, item=calls),
     st.builds(event.CallEnded, turn_id=text, step_id=text, item=calls, effect=effects),
     st.builds(event.UsageRecorded, turn_id=text, usage=usages),
+    st.builds(event.QuestionAsked, question=questions),
+    st.builds(
+        event.QuestionAnswered,
+        question_id=text,
+        server=text,
+        action=st.sampled_from(["accept", "decline", "cancel"]),
+        by=answerers,
+        content=st.none() | objects,
+        remember=durations,
+        question=st.none() | questions,
+    ),
+    st.builds(event.QuestionWithdrawn, question_id=text, server=text, reason=text),
+    st.builds(
+        event.QuestionDeclined, question_id=text, server=text, by=answerers, reason=text, question=st.none() | questions
+    ),
 )

@@ -17,6 +17,10 @@ from interlock.vocabulary.event import (
     CallStarted,
     EntriesRecorded,
     MessageCompleted,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionDeclined,
+    QuestionWithdrawn,
     StepCaptured,
     StoredEvent,
     ThreadNamed,
@@ -27,6 +31,7 @@ from interlock.vocabulary.event import (
     UsageRecorded,
 )
 from interlock.vocabulary.item import ThreadItem
+from interlock.vocabulary.question import Question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,7 @@ class ThreadState:
     (a model accepts no history with such calls: after an interruption, outputs are recorded for
     them). `open_calls` are started and not ended; `open_turn` is the running Turn's id: both found at
     a start, they were interrupted (LIF-1). `used_call_ids` are all that ever began (LIF-8).
+    `open_questions` were asked and neither answered nor withdrawn nor declined, oldest first (QST-9).
     """
 
     thread_id: str
@@ -70,6 +76,7 @@ class ThreadState:
     open_turn: str | None = None
     open_calls: tuple[CallStarted, ...] = ()
     used_call_ids: frozenset[str] = frozenset()
+    open_questions: tuple[Question, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -119,6 +126,7 @@ class Fold:
         self._unanswered: dict[str, CallEntry] = {}
         self._open_calls: dict[str, CallStarted] = {}
         self._used_call_ids: set[str] = set()
+        self._open_questions: dict[str, Question] = {}
         self._view: ThreadState | None = None
 
     @property
@@ -147,6 +155,7 @@ class Fold:
                 unanswered=tuple(self._unanswered.values()),
                 open_calls=tuple(self._open_calls.values()),
                 used_call_ids=frozenset(self._used_call_ids),
+                open_questions=tuple(self._open_questions.values()),
             )
         return self._view
 
@@ -173,6 +182,10 @@ class Fold:
                 self._end_call(event)
             case UsageRecorded():
                 self._add_usage(event)
+            case QuestionAsked():
+                self._open_questions[event.question.id] = event.question
+            case QuestionAnswered() | QuestionWithdrawn() | QuestionDeclined():
+                self._open_questions.pop(event.question_id, None)
             case StepCaptured():
                 pass  # what a Step saw explains calls; it changes nothing
             case _:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from interlock.stores import json_text
+from interlock.stores.question_shapes import QUESTION
 from interlock.stores.shapes import ANY, BOOLEAN, INTEGER, OBJECT, OPTIONAL_TEXT, TEXT, Many, OneOf, Record, Union
 from interlock.vocabulary import conversation, event, item
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
@@ -37,6 +38,7 @@ class Kind:
 
 
 EFFECT = OneOf(("none", "done", "unknown"))
+ANSWERER = OneOf(("user", "reviewer", "policy", "nobody"))
 PART = Union(
     {
         conversation.TextPart: ("text", Record(conversation.TextPart, {"text": TEXT})),
@@ -165,6 +167,34 @@ KINDS: Final[Mapping[type, Kind]] = {
         Record(event.CallEnded, {"turn_id": TEXT, "step_id": TEXT, "item": CALL_ITEM, "effect": EFFECT}),
     ),
     event.UsageRecorded: Kind("usage_recorded", 1, Record(event.UsageRecorded, {"turn_id": TEXT, "usage": USAGE})),
+    event.QuestionAsked: Kind("question_asked", 1, Record(event.QuestionAsked, {"question": QUESTION})),
+    event.QuestionAnswered: Kind(
+        "question_answered",
+        1,
+        Record(
+            event.QuestionAnswered,
+            {
+                "question_id": TEXT,
+                "server": TEXT,
+                "action": OneOf(("accept", "decline", "cancel")),
+                "by": ANSWERER,
+                "content": OBJECT,
+                "remember": OneOf(("once", "session", "always")),
+                "question": QUESTION,
+            },
+        ),
+    ),
+    event.QuestionWithdrawn: Kind(
+        "question_withdrawn", 1, Record(event.QuestionWithdrawn, {"question_id": TEXT, "server": TEXT, "reason": TEXT})
+    ),
+    event.QuestionDeclined: Kind(
+        "question_declined",
+        1,
+        Record(
+            event.QuestionDeclined,
+            {"question_id": TEXT, "server": TEXT, "by": ANSWERER, "reason": TEXT, "question": QUESTION},
+        ),
+    ),
 }
 """Every kind of event, by its type."""
 

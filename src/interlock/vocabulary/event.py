@@ -13,6 +13,8 @@ from typing import Literal, TypeAlias
 from interlock.vocabulary.conversation import Entry, Part, Usage
 from interlock.vocabulary.errors import Effect
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem, UserMessageItem
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.question import Answerer, Question, Remember
 
 TurnStatus = Literal["in_progress", "completed", "failed", "interrupted"]
 
@@ -106,6 +108,50 @@ class UsageRecorded:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAsked:
+    """Stored before the audience is told; the question is open until one of the other three names it (QST-9)."""
+
+    question: Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAnswered:
+    """An answer was accepted and goes to whoever asked. `question`: set where no people were asked before.
+
+    `content` of an accepted form is None unless the policy stores it (Policy.store_answers).
+    """
+
+    question_id: str
+    server: str
+    action: Literal["accept", "decline", "cancel"]
+    by: Answerer
+    content: JsonObject | None = None
+    remember: Remember = "once"
+    question: Question | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionWithdrawn:
+    """An open question is no longer needed; `reason` is a sentence (QST-5)."""
+
+    question_id: str
+    server: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionDeclined:
+    """Declined without anybody's answer: by policy, because a reviewer failed, or because nobody listens (QST-2,
+    QST-4). `question`: set where no people were asked before."""
+
+    question_id: str
+    server: str
+    by: Answerer
+    reason: str
+    question: Question | None = None
+
+
 Event: TypeAlias = (
     ThreadStarted
     | ThreadNamed
@@ -117,6 +163,10 @@ Event: TypeAlias = (
     | CallStarted
     | CallEnded
     | UsageRecorded
+    | QuestionAsked
+    | QuestionAnswered
+    | QuestionWithdrawn
+    | QuestionDeclined
 )
 
 
