@@ -361,6 +361,16 @@ async def test_an_application_asks_a_server_itself_without_item_or_history(
             await host.read_resource("other", "docs://guide")
         assert await host.threads() == ()
 
+        thread = await host.start_thread()
+        before = thread.state
+        (content,) = (await thread.requests.read_resource("docs", "docs://guide")).contents
+        assert content.text == "read me"
+        with pytest.raises(NotPermitted, match="'off' is disabled"):
+            await thread.requests.read_resource("off", "docs://guide")
+        with pytest.raises(InvalidRequest, match="there is no server 'other'"):
+            await thread.requests.call_tool("other", "one")
+        assert thread.state == before
+
 
 @requirement("CFG-3")
 async def test_problems_of_the_files_are_told_and_the_other_servers_start(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ class Host:
 
     @property
     def requests(self) -> ServerRequests:
-        """Requests to single servers: prompts, completions, several in a row over one connection."""
+        """Requests to single servers, for which no Thread is needed (RPC-2)."""
         return self._open.requests
 
     async def read_resource(self, server: str, uri: str, *, meta: JsonObject | None = None) -> ResourceRead:

@@ -11,11 +11,12 @@ import anyio
 
 from interlock.catalog.registry import Registry
 from interlock.connections.generation import Generation, Generations
+from interlock.threads.direct import usable
 from interlock.threads.refresh import Refresher
 from interlock.vocabulary.notice import Notice, ResourceUpdatedNotice, ServerNotice, WarningNotice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.server import ServerConfig, ServerReport
-from interlock.vocabulary.snapshot import Snapshot
+from interlock.vocabulary.snapshot import ServerView, Snapshot
 
 DEFAULT_GRACE = 1.0
 """Seconds that Steps wait for the optional servers of a new Generation, all together."""
@@ -85,6 +86,13 @@ class Servers:
         with self._generations.lease() as generation:
             self._adopt(generation)
             yield self._snapshot
+
+    @asynccontextmanager
+    async def holding(self, server: str) -> AsyncIterator[ServerView]:
+        """One server of the newest Generation, for requests of the application. InvalidRequest, NotPermitted: none."""
+        with self._generations.lease() as generation:
+            usable({config.name: config for config in generation.configs}, server)
+            yield generation.views[server]
 
     async def close(self, patience: float) -> None:
         """Wait `patience` seconds for leases, then end the connections that nobody else holds."""

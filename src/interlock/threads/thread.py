@@ -17,6 +17,7 @@ from interlock.history.fold import ThreadState
 from interlock.history.journal import Journal
 from interlock.threads import builtins
 from interlock.threads.call import Caller, CallRules
+from interlock.threads.direct import DirectRequests
 from interlock.threads.identity import new_id
 from interlock.threads.notices import Notices, NoticeStream
 from interlock.threads.servers import DEFAULT_GRACE, Servers
@@ -70,6 +71,7 @@ class Thread:
         self._notices = Notices()
         self._servers = Servers(generations, notify=self.notify, policy=settings.policy, grace=settings.grace)
         self._caller = Caller(journal=journal, clock=clock, notify=self.notify, rules=settings.rules)
+        self._requests = DirectRequests(self._servers.holding)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._turn: Turn | None = None
         self._beginning = anyio.Lock()
@@ -114,6 +116,11 @@ class Thread:
     @property
     def closed(self) -> bool:
         return self._closed.is_set()
+
+    @property
+    def requests(self) -> DirectRequests:
+        """Requests of the application over this Thread's connections; no item, no history (RPC-2)."""
+        return self._requests
 
     def reports(self) -> tuple[ServerReport, ...]:
         """The state of each configured server; nothing is started by asking (CON-16)."""

@@ -1,0 +1,114 @@
+"""What an application asks a server itself: not a model's act, so no item and no history.
+
+Owns: which request each method is, its deadline, the filters of a server (CAT-8).
+Never: asks for approval (the application decided), or holds a connection for longer than a request.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+
+from interlock.vocabulary.errors import InvalidRequest, NotPermitted
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.ports import OnProgress
+from interlock.vocabulary.resource import (
+    Completion,
+    Listing,
+    Page,
+    Prompt,
+    PromptResult,
+    Resource,
+    ResourceRead,
+    ResourceTemplate,
+)
+from interlock.vocabulary.server import ServerConfig
+from interlock.vocabulary.snapshot import ServerView
+from interlock.vocabulary.tool import Tool, ToolResult
+
+Holding = Callable[[str], AbstractAsyncContextManager[ServerView]]
+"""Keeps the connection of a server alive while the block runs; see `usable` for what it raises."""
+
+
+def usable(configs: Mapping[str, ServerConfig], server: str) -> ServerConfig:
+    """The configuration of `server`.
+
+    Raises:
+        InvalidRequest: there is no such server.
+        NotPermitted: it is disabled.
+    """
+    config = configs.get(server)
+    if config is None:
+        raise InvalidRequest(f"there is no server {server!r}; configured are: {', '.join(configs) or 'none'}")
+    if not config.enabled:
+        raise NotPermitted(f"server {server!r} is disabled; set enabled = true in [mcp_servers.{server}]")
+    return config
+
+
+class DirectRequests:
+    """Requests to one server at a time. All raise ServerFailed as the port Connection says.
+
+    InvalidRequest: there is no such server. NotPermitted: it is disabled. `holding` keeps a
+    connection for several requests.
+    """
+
+    def __init__(self, holding: Holding) -> None:
+        self.holding = holding
+
+    async def list_tools(self, server: str) -> Listing[Tool]:
+        """All tools that the filters let through, app-only ones included."""
+        async with self.holding(server) as view:
+            listing = await view.connection.list_tools(timeout=view.config.startup_timeout)
+        return Listing(
+            entries=tuple(tool for tool in listing.entries if view.config.allows(tool.name)), bad=listing.bad
+        )
+
+    async def call_tool(
+        self,
+        server: str,
+        tool: str,
+        arguments: JsonObject | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+        meta: JsonObject | None = None,
+    ) -> ToolResult:
+        """Call a tool by its remote name. NotPermitted: the filters of the server keep it out."""
+        async with self.holding(server) as view:
+            if not view.config.allows(tool):
+                raise NotPermitted(
+                    f"tool {tool!r} of server {server!r} is kept out by enabled_tools or disabled_tools "
+                    f"in [mcp_servers.{server}]"
+                )
+            return await view.connection.call_tool(
+                tool, arguments, timeout=view.config.tool_timeout, on_progress=on_progress, meta=meta
+            )
+
+    async def list_resources(self, server: str, *, cursor: str | None = None) -> Page[Resource]:
+        """One page; its `next_cursor` continues."""
+        async with self.holding(server) as view:
+            return await view.connection.list_resources(cursor=cursor, timeout=view.config.tool_timeout)
+
+    async def list_resource_templates(self, server: str, *, cursor: str | None = None) -> Page[ResourceTemplate]:
+        """One page; its `next_cursor` continues."""
+        async with self.holding(server) as view:
+            return await view.connection.list_resource_templates(cursor=cursor, timeout=view.config.tool_timeout)
+
+    async def read_resource(self, server: str, uri: str, *, meta: JsonObject | None = None) -> ResourceRead:
+        """Read `uri` exactly as it is given (RPC-2: no trimming, no gate)."""
+        async with self.holding(server) as view:
+            return await view.connection.read_resource(uri, timeout=view.config.tool_timeout, meta=meta)
+
+    async def list_prompts(self, server: str) -> Listing[Prompt]:
+        async with self.holding(server) as view:
+            return await view.connection.list_all_prompts(timeout=view.config.tool_timeout)
+
+    async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
+        async with self.holding(server) as view:
+            return await view.connection.get_prompt(name, dict(arguments or {}), timeout=view.config.tool_timeout)
+
+    async def complete(
+        self, server: str, reference: JsonObject, argument: str, value: str, context: Mapping[str, str] | None = None
+    ) -> Completion:
+        """Completions of an argument; `reference` as in the specification (ref/prompt, ref/resource)."""
+        async with self.holding(server) as view:
+            return await view.connection.complete(
+                reference, argument, value, context=dict(context or {}), timeout=view.config.tool_timeout
+            )
