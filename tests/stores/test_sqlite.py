@@ -7,13 +7,17 @@ import stat
 import subprocess
 import sys
 import tempfile
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
+from anyio.abc import TaskGroup
 
-from interlock.stores.sqlite import open_sqlite
+from interlock.stores.sqlite import SqliteStore, open_sqlite
 from interlock.vocabulary.errors import StorageFailed
 from interlock.vocabulary.event import Event, ThreadNamed, ThreadStarted
 from tests.manifest import requirement
@@ -83,6 +87,33 @@ async def test_a_full_disk_stores_nothing_of_the_event_and_the_next_one_fits_aga
         assert len(await stored_in(store, "a")) == 2
 
 
+@asynccontextmanager
+async def writer_kept_busy(store: SqliteStore, path: Path) -> AsyncIterator[TaskGroup]:
+    """Tasks started inside find the writer waiting for a lock, so that their appends wait together."""
+    async with anyio.create_task_group() as tasks:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            tasks.start_soon(partial(store.append, "busy", [STARTED], after=0, at=0))
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(5):
+                while not store._writer._queue.empty():
+                    await anyio.lowlevel.checkpoint()
+            yield tasks
+            await anyio.wait_all_tasks_blocked()
+            other.execute("ROLLBACK")
+
+
+async def test_appends_that_wait_together_share_a_commit(path: Path) -> None:
+    async with open_sqlite(path) as store:
+        statements: list[str] = []
+        store._writer._connection.set_trace_callback(statements.append)
+        async with writer_kept_busy(store, path) as tasks:
+            for number in range(20):
+                tasks.start_soon(partial(store.append, f"thread-{number}", [STARTED], after=0, at=0))
+        assert len(await store.threads()) == 21
+    assert statements.count("COMMIT") == 2
+
+
 async def test_one_event_too_large_for_the_disk_takes_nobody_elses_event_with_it(path: Path) -> None:
     async with open_sqlite(path) as store:
         for name in ("a", "b"):
@@ -90,7 +121,6 @@ async def test_one_event_too_large_for_the_disk_takes_nobody_elses_event_with_it
         writing = store._writer._connection
         (pages,) = writing.execute("PRAGMA page_count").fetchone()
         writing.execute(f"PRAGMA max_page_count = {pages + 2}")
-        writing.execute("BEGIN IMMEDIATE").connection.rollback()
         refused: list[str] = []
 
         async def write(name: str, event: Event) -> None:
@@ -99,11 +129,18 @@ async def test_one_event_too_large_for_the_disk_takes_nobody_elses_event_with_it
             except StorageFailed:
                 refused.append(name)
 
-        async with anyio.create_task_group() as tasks:
+        async with writer_kept_busy(store, path) as tasks:
             tasks.start_soon(write, "a", big())
             tasks.start_soon(write, "b", ThreadNamed(name="small"))
         assert refused == ["a"]
         assert (len(await stored_in(store, "a")), len(await stored_in(store, "b"))) == (1, 2)
+
+
+async def test_a_value_that_no_column_takes_fails_its_append_and_not_the_writer(path: Path) -> None:
+    async with open_sqlite(path) as store:
+        with pytest.raises(StorageFailed, match="too large"):
+            await store.append("a", [STARTED], after=0, at=2**70)
+        await store.append("a", [STARTED], after=0, at=0)
 
 
 async def test_a_file_locked_by_another_process_fails_after_the_busy_timeout_and_stores_nothing(path: Path) -> None:

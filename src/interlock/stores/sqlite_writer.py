@@ -11,6 +11,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,7 +79,8 @@ class SqliteWriter:
     def _run(self) -> None:
         while batch := self._next_batch():
             for append, result in zip(batch, self._commit(batch), strict=True):
-                append.outcome.settle_from_thread(result)
+                with suppress(RuntimeError):  # its event loop has been closed, nobody waits any more
+                    append.outcome.settle_from_thread(result)
         self._connection.close()
 
     def _next_batch(self) -> list[Append]:
@@ -100,7 +102,7 @@ class SqliteWriter:
             results = [self._store(append) for append in batch]
             self._connection.execute("COMMIT")
             return results
-        except sqlite3.Error as error:
+        except Exception as error:  # whatever it is, those who wait are told and the thread lives on
             self._roll_back()
             if len(batch) > 1 and not is_busy(error):
                 return [self._commit([append])[0] for append in batch]  # one may be to blame for all
@@ -137,4 +139,5 @@ class SqliteWriter:
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:  # some errors, a full disk among them, have rolled back already
-            self._connection.execute("ROLLBACK")
+            with suppress(sqlite3.Error):  # the next BEGIN will tell
+                self._connection.execute("ROLLBACK")
