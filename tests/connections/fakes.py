@@ -16,6 +16,7 @@ from interlock.vocabulary.server import Diagnostic, Era, ServerConfig, ServerInf
 
 PATIENCE = 5.0
 Answer = Callable[["FakeSession", str, JsonObject], JsonObject | ServerFailed]
+CAPABILITIES: JsonObject = {"tools": {}, "resources": {}}
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 
 
@@ -44,7 +45,7 @@ class FakeSession(Session):
         self.era = server.era
         self.protocol_version = "2026-07-28" if server.era == "stateless" else "2025-11-25"
         self.info = ServerInfo(name="zoo", version="1")
-        self.capabilities = {"tools": {}, "resources": {}}
+        self.capabilities = CAPABILITIES
         self.instructions = "be kind"
         self.ended = anyio.Event()
         self._failure: ServerFailed | None = None

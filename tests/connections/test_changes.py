@@ -1,7 +1,7 @@
 """Marks: a storm is one change, and a server that feeds its own refresh is heard less and less often."""
 
 from interlock.connections.changes import MAXIMUM_MARKS, Changes, Marks
-from interlock.connections.connection import Change
+from interlock.connections.notices import Change
 from tests.manifest import requirement
 
 TOOLS = Change(server="zoo", kind="tools")

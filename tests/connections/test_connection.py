@@ -7,7 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from interlock.connections.connection import Change, SupervisedConnection
+from interlock.connections.connection import SupervisedConnection
+from interlock.connections.notices import Change
 from interlock.connections.session import SessionHandlers
 from interlock.connections.startup import Backoff, Breaker, Recovery
 from interlock.connections.supervisor import Supervisor
@@ -481,3 +482,97 @@ async def test_whenever_the_owner_is_cancelled_it_ends_in_a_final_state(moment: 
             tasks.cancel_scope.cancel()
     assert server.alive == 0
     assert moment == 0 or supervisor.state.over
+
+
+# ---- what is kept
+
+
+def counting(ttl: int) -> Any:
+    def answer(session: FakeSession, method: str, params: Any) -> Any:
+        number = len(session.asked)
+        if method == "resources/read":
+            return {"contents": [{"uri": params["uri"], "text": str(number)}], "ttlMs": ttl}
+        return {"tools": [{**TOOL, "name": f"t{number}"}], "ttlMs": ttl, "cacheScope": "private"}
+
+    return answer
+
+
+async def listed(connection: SupervisedConnection, **options: Any) -> str:
+    return (await connection.list_tools(timeout=PATIENCE, **options)).entries[0].name
+
+
+@requirement("CON-17")
+async def test_a_fresh_listing_is_not_asked_for_again_until_the_server_says_that_it_changed() -> None:
+    server = FakeServer(era="stateless", answer=counting(60_000))
+    async with connected(server) as connection:
+        assert [await listed(connection) for _ in range(3)] == ["t1"] * 3
+        await server.sessions[0].notify_us("notifications/tools/list_changed")
+        assert await listed(connection) == "t2"
+        server.sessions[0].die()
+        await until(lambda: len(server.sessions) == 2)
+        assert await listed(connection) == "t1"
+        assert len(server.sessions[1].asked) == 1
+
+
+@requirement("CON-17")
+async def test_an_explicit_refresh_always_reaches_the_server() -> None:
+    async with connected(FakeServer(era="stateless", answer=counting(60_000))) as connection:
+        assert await listed(connection) == "t1"
+        assert await listed(connection, fresh=True) == "t2"
+        assert await listed(connection) == "t2"
+
+
+@requirement("CON-17")
+@pytest.mark.parametrize(("era", "ttl"), [("stateless", 0), ("stateless", -1), ("handshake", 60_000)])
+async def test_without_a_hint_of_the_newer_protocol_nothing_is_kept(era: Any, ttl: int) -> None:
+    async with connected(FakeServer(era=era, answer=counting(ttl))) as connection:
+        assert [await listed(connection) for _ in range(2)] == ["t1", "t2"]
+
+
+@requirement("CON-17")
+async def test_a_read_is_kept_by_its_uri_and_never_with_metadata_of_a_caller() -> None:
+    server = FakeServer(era="stateless", answer=counting(60_000))
+    async with connected(server) as connection:
+
+        async def read(uri: str, **options: Any) -> str | None:
+            return (await connection.read_resource(uri, timeout=PATIENCE, **options)).contents[0].text
+
+        assert [await read("zoo://a"), await read("zoo://a"), await read("zoo://b")] == ["1", "1", "2"]
+        assert await read("zoo://a", meta={"threadId": "t"}) == "3"
+        await server.sessions[0].notify_us("notifications/resources/updated", uri="zoo://a")
+        assert [await read("zoo://a"), await read("zoo://b")] == ["4", "2"]
+
+
+# ---- calls of described tools
+
+
+async def test_a_result_that_breaks_the_tool_s_promise_is_kept_and_noted() -> None:
+    promise = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+    def answer(session: FakeSession, method: str, params: Any) -> Any:
+        if method == "tools/list":
+            return {"tools": [{**TOOL, "outputSchema": promise}]}
+        return {"content": [{"type": "text", "text": "n is many"}], "structuredContent": {"n": "many"}}
+
+    server = FakeServer(answer=answer)
+    async with connected(server) as connection:
+        await connection.list_tools(timeout=PATIENCE)
+        result = await connection.call_tool("echo", {}, timeout=PATIENCE)
+    assert text(result) == "n is many"
+    assert result.structured_content == {"n": "many"}
+    assert [kind for kind, _ in server.sessions[0].noted] == ["output_schema"]
+
+
+async def test_after_a_header_mismatch_the_tools_are_listed_again_and_the_call_repeated_once() -> None:
+    mismatch = ServerFailed("header mismatch", server="zoo", kind="rejected", rpc_code=-32020)
+
+    def answer(session: FakeSession, method: str, params: Any) -> Any:
+        if method == "tools/list":
+            return {"tools": [TOOL]}
+        calls = [asked for asked, _ in session.asked if asked == "tools/call"]
+        return mismatch if len(calls) == 1 else {"content": [{"type": "text", "text": "at last"}]}
+
+    server = FakeServer(era="stateless", answer=answer)
+    async with connected(server) as connection:
+        assert text(await connection.call_tool("echo", {}, timeout=PATIENCE)) == "at last"
+    assert [method for method, _ in server.sessions[0].asked] == ["tools/call", "tools/list", "tools/call"]

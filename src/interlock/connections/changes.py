@@ -10,7 +10,7 @@ is heard less and less often: the time between two takings of its mark doubles, 
 from dataclasses import dataclass, field
 from typing import Final
 
-from interlock.connections.connection import Change, ChangeKind
+from interlock.connections.notices import Change, ChangeKind
 from interlock.connections.startup import Backoff
 
 MAXIMUM_MARKS: Final = 10_000

@@ -18,7 +18,8 @@ from typing import Final
 import anyio
 
 from interlock.connections.changes import Changes, Marks
-from interlock.connections.connection import Change, SupervisedConnection
+from interlock.connections.connection import SupervisedConnection
+from interlock.connections.notices import Change
 from interlock.connections.pool import Pool
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.server import HttpTransport, ServerConfig, ServerReport, ServerStatus

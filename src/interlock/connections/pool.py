@@ -16,7 +16,8 @@ from typing import NamedTuple, Self
 import anyio
 import anyio.abc
 
-from interlock.connections.connection import Change, SupervisedConnection
+from interlock.connections.connection import SupervisedConnection
+from interlock.connections.notices import Change
 from interlock.connections.session import SessionHandlers, open_session
 from interlock.connections.startup import Recovery
 from interlock.connections.supervisor import Opener, Supervisor

@@ -10,11 +10,11 @@ waits for it to change, or asks the owner to stop.
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import anyio
 
@@ -49,6 +49,9 @@ WAITING: Final = frozenset({ServerStatus.FAILED, ServerStatus.AUTHENTICATION_REQ
 Listener = Callable[[], None]
 
 
+Companion = Callable[[Session], Coroutine[Any, Any, None]]
+
+
 class Opener(Protocol):
     """`open_session`, or what a test puts in its place."""
 
@@ -79,6 +82,8 @@ class Supervisor:
         if config.problem is not None:  # never started, so never moved (CFG-3)
             self.state = State(status=ServerStatus.FAILED, reason=config.problem)
         self.handlers = handlers
+        self.companion: Companion | None = None
+        """Runs beside each session, and is cancelled with it."""
         self._opener = opener
         self._recovery = recovery or Recovery()
         self._randomness = randomness
@@ -216,13 +221,21 @@ class Supervisor:
                     session = await self._first_contact(stack, began + self.config.startup_timeout)
                     self._became_ready(session, began)
                     with self._interruptible():
-                        await session.ended.wait()
+                        await self._accompanied(session)
                     self._left(session)
         except ServerFailed as error:
             self._broke(error)
         except Exception as error:  # a fault of ours with one server must not take the others away (CON-1)
             logger.exception("the session of server %r ended by a fault of the host", self.name)
             self._broke(self._refusal("unavailable", f"the host failed to handle it ({type(error).__name__})"))
+
+    async def _accompanied(self, session: Session) -> None:
+        """Wait for the session's end, with the companion beside it."""
+        async with anyio.create_task_group() as tasks:
+            if self.companion is not None:
+                tasks.start_soon(self.companion, session)
+            await session.ended.wait()
+            tasks.cancel_scope.cancel()
 
     async def _first_contact(self, stack: AsyncExitStack, deadline: float) -> Session:
         pauses = iter(HTTP_PAUSES if isinstance(self.config.transport, HttpTransport) else ())

@@ -1,0 +1,206 @@
+"""How a server is asked: within one deadline, over a session that may have to be waited for.
+
+Owns: what is repeated and when, which results may be kept, how pages become a listing.
+Never: knows what a method means beyond its Request, or starts a session.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import anyio
+
+from interlock.connections import convert
+from interlock.connections.cache import CACHEABLE, Cache
+from interlock.connections.paging import PageWalk
+from interlock.connections.session import Session
+from interlock.connections.supervisor import HTTP_PAUSES, Supervisor, retryable
+from interlock.vocabulary.errors import Effect, ServerFailed
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.ports import OnProgress
+from interlock.vocabulary.resource import Listing, Page
+from interlock.vocabulary.server import HttpTransport
+from interlock.vocabulary.tool import BadEntry
+
+METHOD_NOT_FOUND: Final = -32601
+COMPLETIONS_ADVERTISED_SINCE: Final = "2025-03-26"
+"""Older protocol versions have completions without a capability."""
+
+Decoded = TypeVar("Decoded", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request before it is sent.
+
+    `repeatable`: doing it twice is as good as once (CON-7). `capability`: what the server must have advertised; with
+    it, "method not found" means that the server lacks it too. `fresh`: no kept result will do (CON-17).
+    """
+
+    method: str
+    params: JsonObject
+    repeatable: bool = True
+    capability: str | None = None
+    on_progress: OnProgress | None = None
+    meta: JsonObject | None = None
+    input_schema: JsonObject | None = None
+    fresh: bool = False
+
+    @property
+    def effect(self) -> Effect:
+        """What it may have changed once the server has answered something that cannot be used."""
+        return "none" if self.repeatable else "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed(Generic[Decoded]):
+    """One kind of listing: `member` of the result holds the entries, `label` is what a bad one is called by."""
+
+    method: str
+    member: str
+    capability: str
+    decode: Callable[[JsonObject], Decoded]
+    label: str = "name"
+    persistent: bool = False
+    """Over HTTP, tried three times where that may help: tools/list belongs to the first contact (BEHAVIOUR 3)."""
+
+
+class Asker:
+    """Asks one server. `cache` is for whoever hears that something changed."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self.cache = Cache()
+        self._supervisor = supervisor
+        self._server = supervisor.name
+        self._cached_for: Session | None = None
+
+    async def page(
+        self, listed: Listed[Decoded], cursor: str | None, *, deadline: float, fresh: bool = False
+    ) -> Page[Decoded]:
+        """One page; the cursors are the server's business and pass through untouched (RES-4)."""
+        result = await self.ask(_page_request(listed, cursor, fresh), deadline=deadline)
+        raw = convert.entries(result, listed.member, server=self._server, method=listed.method)
+        good, bad = convert.decode(raw, listed.decode, label=listed.label)
+        following = convert.next_cursor(result, server=self._server, method=listed.method)
+        return Page(entries=tuple(good), next_cursor=following, bad=tuple(bad))
+
+    async def walk(self, listed: Listed[Decoded], *, deadline: float, fresh: bool = False) -> Listing[Decoded]:
+        """Every page, under the bounds of CAT-1; nothing of a listing that fails half-way."""
+        walk = PageWalk(server=self._server, method=listed.method)
+        entries: list[Decoded] = []
+        fallen: list[BadEntry] = []
+        while not walk.done:
+            request = _page_request(listed, walk.cursor, fresh)
+            ask = self._ask_persistently if listed.persistent else self.ask
+            result = await ask(request, deadline=deadline)
+            raw = convert.entries(result, listed.member, server=self._server, method=listed.method)
+            good, bad = convert.decode(raw, listed.decode, label=listed.label, first=walk.items)
+            walk = walk.fed(len(raw), result.get("nextCursor"))
+            entries += good
+            fallen += bad
+        return Listing(entries=tuple(entries), bad=tuple(fallen))
+
+    async def ask(self, request: Request, *, deadline: float) -> JsonObject:
+        """The complete result of `request`, all waiting included, or ServerFailed.
+
+        A request that met a lost session is sent once more on the next one when that is safe: when it is repeatable,
+        or cannot have had any effect (CON-7). The end of a process is no such case: its calls in flight fail (CON-6).
+        """
+        session = await self._session(deadline)
+        try:
+            return await self._once(session, request, deadline)
+        except ServerFailed as error:
+            if not session.ended.is_set() or not _may_repeat(error, request):
+                raise
+        return await self._once(await self._session(deadline), request, deadline)
+
+    async def _ask_persistently(self, request: Request, *, deadline: float) -> JsonObject:
+        over_http = isinstance(self._supervisor.config.transport, HttpTransport)
+        for pause in HTTP_PAUSES if over_http else ():
+            try:
+                return await self.ask(request, deadline=deadline)
+            except ServerFailed as error:
+                there = self._supervisor.session is not None  # else it was not the request that failed
+                if not there or not retryable(error) or anyio.current_time() + pause >= deadline:
+                    raise
+            await anyio.sleep(pause)
+        return await self.ask(request, deadline=deadline)
+
+    async def _session(self, deadline: float) -> Session:
+        return await self._supervisor.ready_session(deadline - anyio.current_time())
+
+    async def _once(self, session: Session, request: Request, deadline: float) -> JsonObject:
+        self._require(session, request)
+        keep = session.era == "stateless" and request.method in CACHEABLE and request.meta is None
+        if keep and (kept := self._kept(session, request)) is not None:
+            return kept
+        result = await self._send(session, request, deadline)
+        if keep:
+            self.cache.put(request.method, request.params, result, anyio.current_time())
+        return result
+
+    def _kept(self, session: Session, request: Request) -> JsonObject | None:
+        if session is not self._cached_for:  # another session may be another server
+            self.cache.clear()
+            self._cached_for = session
+        return None if request.fresh else self.cache.get(request.method, request.params, anyio.current_time())
+
+    async def _send(self, session: Session, request: Request, deadline: float) -> JsonObject:
+        remaining = deadline - anyio.current_time()
+        if remaining <= 0:
+            text = f"no time was left to send {request.method} to server {self._server!r}"
+            raise ServerFailed(text, server=self._server, kind="deadline")
+        try:
+            result = await session.request(
+                request.method,
+                request.params,
+                timeout=remaining,
+                on_progress=request.on_progress,
+                meta=request.meta,
+                input_schema=request.input_schema,
+            )
+        except ServerFailed as error:
+            if error.kind == "rejected" and "cursor" in request.params:
+                self.cache.drop(request.method)  # pages that belong together go together (specification: caching)
+            if request.capability is not None and error.rpc_code == METHOD_NOT_FOUND:
+                raise self._unsupported(request.method, "it answers: method not found") from error
+            raise
+        return self._complete(result, request, session)
+
+    def _complete(self, result: JsonObject, request: Request, session: Session) -> JsonObject:
+        """The one place where a result that is no answer yet is told from one that is."""
+        match convert.result_kind(result, session.era):
+            case "complete":
+                return result
+            case "input_required":
+                raise ServerFailed(
+                    f"server {self._server!r} asks for the user's input before it answers {request.method}, "
+                    "which is not offered yet",
+                    server=self._server,
+                    kind="unsupported",
+                    effect=request.effect,
+                )
+            case "unknown":
+                reason = "its resultType is not known"
+                raise convert.broken(self._server, request.method, reason, effect=request.effect)
+
+    def _require(self, session: Session, request: Request) -> None:
+        capability = request.capability
+        if capability is None or capability in session.capabilities:
+            return
+        if capability == "completions" and session.protocol_version < COMPLETIONS_ADVERTISED_SINCE:
+            return
+        raise self._unsupported(request.method, f"it does not advertise {capability}")
+
+    def _unsupported(self, method: str, why: str) -> ServerFailed:
+        text = f"server {self._server!r} does not offer {method}: {why}"
+        return ServerFailed(text, server=self._server, kind="unsupported")
+
+
+def _page_request(listed: Listed[object], cursor: str | None, fresh: bool) -> Request:
+    params = {} if cursor is None else {"cursor": cursor}
+    return Request(method=listed.method, params=params, capability=listed.capability, fresh=fresh)
+
+
+def _may_repeat(error: ServerFailed, request: Request) -> bool:
+    return error.effect == "none" or (error.facts.get("session_lost") is True and request.repeatable)
