@@ -69,7 +69,9 @@ class Connection(Protocol):
         self, *, cursor: str | None, timeout: float, fresh: bool = False
     ) -> Page[ResourceTemplate]: ...
 
-    async def list_all_resource_templates(self, *, timeout: float, fresh: bool = False) -> Listing[ResourceTemplate]: ...
+    async def list_all_resource_templates(
+        self, *, timeout: float, fresh: bool = False
+    ) -> Listing[ResourceTemplate]: ...
 
     async def read_resource(
         self, uri: str, *, timeout: float, meta: JsonObject | None = None, fresh: bool = False
