@@ -83,31 +83,32 @@ class Record(Generic[T]):
     so that a stored event does not change its meaning when a default does.
     """
 
-    __slots__ = ("_members", "_type")
+    __slots__ = ("_readers", "_type", "_writers")
 
     def __init__(self, type_: type[T], members: Mapping[str, Shape]) -> None:
         declared = {field.name: field.default is None for field in fields(type_)}  # type: ignore[arg-type] # T is a dataclass
         if set(declared) != set(members):
             raise TypeError(f"the stored shape of {type_.__name__} must name exactly its fields")
         self._type = type_
-        self._members = tuple((name, members[name], optional) for name, optional in declared.items())
+        self._writers = tuple((name, members[name].write, optional) for name, optional in declared.items())
+        self._readers = tuple((name, members[name].read, optional) for name, optional in declared.items())
 
     def write(self, value: T) -> dict[str, Any]:
         written = {}
-        for name, shape, optional in self._members:
+        for name, write, optional in self._writers:
             member = getattr(value, name)
             if not (optional and member is None):
-                written[name] = shape.write(member)
+                written[name] = write(member)
         return written
 
     def read(self, json: JsonValue) -> T:
         if type(json) is not dict:
             raise ValueError(f"{_shown(json)} is not an object")
         arguments = {}
-        for name, shape, optional in self._members:
+        for name, read, optional in self._readers:
             if name in json:
                 try:
-                    arguments[name] = shape.read(json[name])
+                    arguments[name] = read(json[name])
                 except ValueError as error:
                     raise ValueError(f"member '{name}': {error}") from error
             elif not optional:
