@@ -23,7 +23,8 @@ def postgres_server() -> Iterator[PostgresServer]:
     try:
         yield server
     finally:
-        server.stop("immediate")
+        if server.is_running():
+            server.stop("immediate")
         server.remove()
 
 
