@@ -64,7 +64,7 @@ async def test_a_real_server_is_spoken_to_in_the_era_that_is_found_or_pinned(
     protocol: str, era: Era, version: str
 ) -> None:
     config = ServerConfig(name="time", transport=REAL_SERVER, protocol=protocol)
-    async with open_session(config) as session:
+    async with open_session(config, timeout=60, probe_timeout=20) as session:
         assert (session.era, session.protocol_version) == (era, version)
         assert session.info is not None
         assert session.info.name == "mcp-time"
