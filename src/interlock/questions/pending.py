@@ -36,6 +36,7 @@ class Pending(Generic[Waiter]):
     """
 
     _held: dict[tuple[str, str], Held[Waiter]] = field(default_factory=dict)
+    _servers: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Pending open={len(self._held)}>"
@@ -53,29 +54,31 @@ class Pending(Generic[Waiter]):
         """Keep the question claimable while the block runs; leaving withdraws this one and no other (QST-5).
 
         Raises:
-            ValueError: a question of this server is open under the same id; the host made it twice.
+            ValueError: a question is open under the same id; the host made it twice.
         """
         key = (question.server, question.id)
-        if key in self._held:
-            raise ValueError(f"question {question.id!r} of server {question.server!r} is open already")
+        if question.id in self._servers:
+            raise ValueError(f"question {question.id!r} is open already")
         held = self._held[key] = Held(question, waiter)
+        self._servers[question.id] = question.server
         try:
             yield
         finally:
             if self._held.get(key) is held:
-                del self._held[key]
+                self._remove(*key)
 
     def find(self, question_id: str) -> Question | None:
         """The open question of that id, whichever server asks it."""
-        return next((held.question for (_, known), held in self._held.items() if known == question_id), None)
+        server = self._servers.get(question_id)
+        return None if server is None else self._held[server, question_id].question
 
-    def look(self, server: str, question_id: str) -> Question:
-        """The open question; it stays open.
+    def look(self, server: str, question_id: str) -> Held[Waiter]:
+        """What is held; it stays open.
 
         Raises:
             InvalidRequest: as `claim`.
         """
-        return self._get(server, question_id).question
+        return self._get(server, question_id)
 
     def claim(self, server: str, question_id: str) -> Waiter:
         """Take the waiter out; the caller now owes it the answer.
@@ -85,16 +88,24 @@ class Pending(Generic[Waiter]):
                 longer needed.
         """
         held = self._get(server, question_id)
-        del self._held[server, question_id]
+        self._remove(server, question_id)
         return held.waiter
+
+    def _remove(self, server: str, question_id: str) -> None:
+        del self._held[server, question_id], self._servers[question_id]
 
     def _get(self, server: str, question_id: str) -> Held[Waiter]:
         try:
             return self._held[server, question_id]
         except KeyError:
-            raise InvalidRequest(
-                f"question {question_id!r} of server {server!r} is not open: "
-                "it was answered already, is no longer needed, or was never asked",
-                question_id=question_id,
-                server=server,
-            ) from None
+            raise not_open(server, question_id) from None
+
+
+def not_open(server: str, question_id: str) -> InvalidRequest:
+    """What an answer without a question is told."""
+    return InvalidRequest(
+        f"question {question_id!r} of server {server!r} is not open: "
+        "it was answered already, is no longer needed, or was never asked",
+        question_id=question_id,
+        server=server,
+    )

@@ -85,6 +85,7 @@ def _label(label: str) -> str:
     if not label.startswith("xn--"):
         return label
     try:
-        return label.removeprefix("xn--").encode("ascii").decode("punycode")
+        decoded = label.removeprefix("xn--").encode("ascii").decode("punycode")
     except UnicodeError:
         return label
+    return decoded if decoded.isprintable() else label

@@ -5,7 +5,7 @@ Never: decides who is asked, waits, or holds the request id of a server (QST-1).
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from interlock.vocabulary.form import Form
 from interlock.vocabulary.json import JsonObject
@@ -20,6 +20,9 @@ only call of its connection that was running (an older server does not say more)
 
 Remember = Literal["once", "session", "always"]
 """How long an approval holds: for this call, until its Thread is closed, or written to the configuration (APR-2)."""
+
+Action = Literal["accept", "decline", "cancel"]
+"""The three answers, as the protocol names them."""
 
 Answerer = Literal["user", "reviewer", "policy", "nobody"]
 """Who settled a question. "nobody": no one was listening, or the last listener left (QST-4)."""
@@ -95,6 +98,7 @@ class Question:
 class Accept:
     """Yes. `content` fills the form (None: an empty object); `remember` counts for approvals only."""
 
+    action: ClassVar[Action] = "accept"
     content: JsonObject | None = None
     meta: JsonObject | None = None
     remember: Remember = "once"
@@ -104,6 +108,7 @@ class Accept:
 class Decline:
     """No. `message` tells the model why its call was not approved; servers are not told."""
 
+    action: ClassVar[Action] = "decline"
     message: str | None = None
     meta: JsonObject | None = None
 
@@ -112,6 +117,7 @@ class Decline:
 class Cancel:
     """Neither yes nor no: dismissed."""
 
+    action: ClassVar[Action] = "cancel"
     meta: JsonObject | None = None
 
 
