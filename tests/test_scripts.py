@@ -26,10 +26,8 @@ def test_constraints_pin_every_direct_dependency_by_name_and_version_alone() -> 
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
     pinned = {normalised(line.partition("==")[0]) for line in lines}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    asked = [
-        *project["dependencies"],
-        *(entry for extra in project["optional-dependencies"].values() for entry in extra),
-    ]
+    extras = project["optional-dependencies"].values()
+    asked = [*project["dependencies"], *(entry for extra in extras for entry in extra)]
     names = {normalised(re.split(r"[\[>=<! ;]", entry)[0]) for entry in asked}
     assert names - {"interlock"} <= pinned
 

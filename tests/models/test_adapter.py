@@ -162,7 +162,7 @@ async def test_an_endpoint_that_nobody_runs_is_named_with_the_reason(make: Make)
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         error = await failure(make(f"http://user:pass@127.0.0.1:{port}/v1", request_max_retries=0))
-    assert f"cannot reach the model endpoint http://127.0.0.1:{port}/v1: " in error.message
+    assert f"cannot reach the model endpoint http://127.0.0.1:{port}/v1: Connection refused; " in error.message
     assert "check base_url" in error.message
     assert "pass@" not in error.message
 
@@ -283,6 +283,23 @@ async def test_a_sampling_that_is_given_up_in_the_middle_leaves_the_endpoint_fre
                 scope.cancel()
         assert scope.cancelled_caught
         assert isinstance((await sampled(model))[-1], SamplingCompleted)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "localhost:11434", "ftp://localhost/v1", "http://", "http://localhost:99999", "http://[::1", "http://a b"],
+)
+def test_an_address_that_is_none_is_refused_before_anything_is_sent(address: str) -> None:
+    with pytest.raises(InvalidRequest, match="is not an http or https address"):
+        interlock.models.chat("m", base_url=address)
+
+
+@pytest.mark.parametrize("key", ["schlüssel", "two\nlines"])
+async def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(key: str) -> None:
+    model = interlock.models.chat("m", base_url="http://127.0.0.1:9/v1", api_key=key)
+    error = await failure(model)
+    assert "the value from argument api_key holds characters" in error.message
+    assert key not in error.message
 
 
 def test_a_configuration_without_a_model_is_refused_with_the_line_to_write() -> None:

@@ -5,6 +5,7 @@ Never: reaches behind the public face of the library; an application could be wr
 """
 
 import os
+import shutil
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -39,7 +40,7 @@ async def run(display: Display, *, store: str | Path | None = None) -> TurnResul
         story.show_end(result)
     display.line("Where it is kept", "heading")
     display.line(f"  thread {thread.id} in {place}")
-    display.line(f"  see it again: interlock threads show {thread.id}", "strong")
+    display.line(f"  see it again: {_command()} threads show {thread.id}", "strong")
     return result
 
 
@@ -139,6 +140,12 @@ class _Story:
         line("  The broken server is named beside the others' results, never shown as an empty success.")
         line("  The destructive tool was refused before anything was sent: nobody had approved it.")
         line("  Each call was stored before it was sent, and its end before it was shown here.")
+
+
+def _command() -> str:
+    """How the reader can start `interlock`: by name where it is on PATH, else as the file beside this Python."""
+    beside = Path(sys.executable).parent / "interlock"
+    return "interlock" if shutil.which("interlock") or not beside.exists() else str(beside)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import orjson
 from interlock.configuration.values import ProviderConfig
 from interlock.models.chat_completions import ChatDialect
 from interlock.models.dialect import Dialect, Reader, Stopped
-from interlock.models.failures import REPEATABLE, Failures, shown
+from interlock.models.failures import REPEATABLE, Failures, check_address, shown
 from interlock.models.parts import MediaKind
 from interlock.models.responses_api import ResponsesDialect
 from interlock.vocabulary.conversation import ModelEvent, ModelRequest
@@ -45,7 +45,7 @@ class EndpointModel:
     `async with model:` one client is kept for all of them.
 
     Raises:
-        InvalidRequest: the package `openai` is not installed.
+        InvalidRequest: the package `openai` is not installed, or the base URL is none.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class EndpointModel:
             raise InvalidRequest(
                 f"cannot use the model {name}: the package openai is missing; run pip install 'interlock[openai]'"
             )
+        check_address(name, provider)
         self._name = name
         self._provider = provider
         self._output_limit = output_limit
@@ -151,9 +152,16 @@ class EndpointModel:
 
     def _key(self) -> Secret | None:
         try:
-            return self._provider.api_key(os.environ)
+            key = self._provider.api_key(os.environ)
         except InvalidRequest as error:
             raise ModelFailed(error.message, kind="key", model=self._name) from error
+        for secret in (key, *self._provider.http_headers.values()):
+            if secret is not None and not (secret.reveal().isascii() and secret.reveal().isprintable()):
+                text = (
+                    f"cannot ask the model {self._name}: the value from {secret.source} holds characters that no header"
+                )
+                raise ModelFailed(f"{text} can carry; check it for line breaks and odd letters", kind="key")
+        return key
 
 
 def _read(reader: Reader, event: JsonObject, failures: Failures) -> Iterator[ModelEvent]:

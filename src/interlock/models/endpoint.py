@@ -6,7 +6,9 @@ Never: knows a dialect, or sends a request twice (the client repeats what was re
 This module imports `openai`, which takes a second; it is imported in a worker thread when a model is first used.
 """
 
+import errno
 import json
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -137,7 +139,16 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _cause(error: BaseException) -> str:
-    """The innermost reason: "connection refused" instead of "Connection error."."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return str(error) or type(error).__name__
+    """The innermost reason, in the system's words: "connection refused" instead of "Connection error."."""
+    while inner := _inner(error):
+        error = inner
+    words = str(error)
+    if isinstance(error, OSError) and error.errno is not None:  # a failed look-up of a name has codes of its own
+        words = os.strerror(error.errno) if error.errno in errno.errorcode else error.strerror or words
+    return (words or type(error).__name__).rstrip(".")
+
+
+def _inner(error: BaseException) -> BaseException | None:
+    if isinstance(error, BaseExceptionGroup):  # one for each address that was tried
+        return error.exceptions[0]
+    return error.__cause__ or error.__context__

@@ -1,6 +1,6 @@
 """What went wrong at a model's endpoint, in one sentence.
 
-Owns: the wording of ModelFailed: which model, which endpoint, what it said, what to do.
+Owns: the check of an address, and the wording of ModelFailed: which model, which endpoint, what it said, what to do.
 Never: lets a key or another secret of the provider into a sentence.
 
 `facts["kind"]` of a ModelFailed: "key", "unreachable", "refused", "limited", "broken", "idle", "nonsense",
@@ -11,8 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from interlock.configuration.values import ProviderConfig
 from interlock.models.dialect import Stopped
-from interlock.vocabulary.errors import ModelFailed
-from interlock.vocabulary.secret import Secret, masked
+from interlock.vocabulary.errors import InvalidRequest, ModelFailed
+from interlock.vocabulary.secret import Secret, masked, reveal
 
 QUOTE_LIMIT = 500
 """Characters of a provider's message that are repeated."""
@@ -27,7 +27,8 @@ class Failures:
     def __init__(self, model: str, provider: ProviderConfig, key: Secret | None) -> None:
         self._model = model
         self._provider = provider
-        self._secrets = [*provider.http_headers.values(), *([key] if key is not None else [])]
+        sent = (key, provider.base_url, *provider.http_headers.values(), *provider.query_params.values())
+        self._secrets = [value for value in sent if isinstance(value, Secret)]
         self._key = key
         self._endpoint = shown(provider)
 
@@ -96,6 +97,20 @@ class Failures:
     def _failed(self, kind: str, text: str, status: int | None = None) -> ModelFailed:
         facts = {} if status is None else {"status": status}
         return ModelFailed(text, kind=kind, model=self._model, **facts)
+
+
+def check_address(model: str, provider: ProviderConfig) -> None:
+    """Raise InvalidRequest unless the base URL is an http or https address."""
+    try:
+        parts = urlsplit(reveal(provider.base_url))
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port beyond 65535, half an IPv6 address
+        usable = False
+    if not usable or any(letter.isspace() for letter in reveal(provider.base_url)):
+        raise InvalidRequest(
+            f"cannot use the model {model}: the base_url of provider {provider.key} is not an http or https address; "
+            'write one such as "http://localhost:11434/v1"'
+        )
 
 
 def shown(provider: ProviderConfig) -> str:
