@@ -18,7 +18,7 @@ from interlock.questions.audience import Listener, Listeners, Until
 from interlock.questions.elicitation import read_elicitation, refuse_unfit, result_of
 from interlock.questions.pending import Pending, not_open
 from interlock.questions.policy import AcceptEmpty, AskPeople, AskReviewer, DeclineNow, road
-from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.errors import InvalidRequest, StorageFailed
 from interlock.vocabulary.event import Event, QuestionAnswered, QuestionAsked, QuestionDeclined, QuestionWithdrawn
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.policy import Policy
@@ -64,10 +64,12 @@ LEFT: Final = "the last one who could be asked has left"
 
 @dataclass(slots=True)
 class _Waiter:
-    """`delivered` is decided once `over` is set: whether the claimed answer was stored and goes to who asked."""
+    """Once `over` is set, `delivered` tells whether the claimed answer was stored and goes to who asked; `failure`
+    is why it could not be stored."""
 
     outcome: Outcome | None = None
     delivered: bool = False
+    failure: StorageFailed | None = None
     woken: anyio.Event = field(default_factory=anyio.Event)
     over: anyio.Event = field(default_factory=anyio.Event)
 
@@ -163,6 +165,7 @@ class Asking:
 
         Raises:
             InvalidRequest: nobody waits for it (any more), or it does not fit; then the question stays open.
+            StorageFailed: it could not be stored, and was not sent.
         """
         known = self._pending.find(question_id)
         if known is None:
@@ -172,6 +175,8 @@ class Asking:
         waiter = self._pending.claim(server, question_id)
         waiter.settle(Answered(answer))
         await waiter.over.wait()
+        if waiter.failure is not None:
+            raise waiter.failure
         if not waiter.delivered:
             raise not_open(server, question_id)
 
@@ -262,6 +267,9 @@ class Asking:
                 if asked:
                     await self._record(_end(question, outcome, policy))
                     waiter.delivered = isinstance(outcome, Answered)
+            except StorageFailed as error:
+                waiter.failure = error
+                raise
             finally:
                 waiter.woken.set()
                 waiter.over.set()
