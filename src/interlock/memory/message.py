@@ -1,0 +1,29 @@
+"""A finished message of the model, as people may see it.
+
+Owns: the three facts that a finished message has: its text, its citation, whether it says anything (MEM-4).
+Never: makes two messages of one: a citation belongs to the message in which it stood.
+"""
+
+from dataclasses import dataclass
+
+from interlock.memory import markup
+from interlock.memory.citation import MemoryCitation, read_citation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedMessage:
+    """`text` is visible, and may be empty; `citation` is None when nothing was cited."""
+
+    text: str
+    citation: MemoryCitation | None = None
+
+    @property
+    def last_message(self) -> str | None:
+        """The text as a turn's last message; None when it is blank."""
+        return self.text if self.text.strip() else None
+
+
+def finished_message(raw: str, *, plan_mode: bool = False) -> FinishedMessage:
+    """The facts of a message from its whole raw text."""
+    text, bodies = markup.separate(raw, plan_mode=plan_mode)
+    return FinishedMessage(text=text, citation=read_citation(bodies))
