@@ -38,7 +38,7 @@ def open_host(tmp_path: Path) -> OpenHost:
     @asynccontextmanager
     async def open_host(servers: dict[str, ServerConfig], **settings: Any) -> AsyncIterator[Host]:
         before = {child.pid for child in psutil.Process().children(recursive=True)}
-        async with Host(servers, store=tmp_path / "interlock.db", **{"grace": 20.0, **settings}) as host:
+        async with Host(servers, store=tmp_path / "interlock.db", **{"grace": 45.0, **settings}) as host:
             yield host
         left = {child.pid for child in psutil.Process().children(recursive=True)} - before
         assert left == set()

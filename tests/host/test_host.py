@@ -35,7 +35,10 @@ async def test_a_turn_over_real_servers_leaves_its_facts_in_the_store(
 ) -> None:
     configs = servers(notes={"tools": [answering("search", "found")]})
     configs["time"] = ServerConfig(
-        name="time", transport=StdioTransport(command=sys.executable, args=("-m", "mcp_server_time"))
+        name="time",
+        transport=StdioTransport(command=sys.executable, args=("-m", "mcp_server_time")),
+        required=True,
+        startup_timeout=50.0,
     )
     model = ScriptedModel(
         [Call("mcp__notes__search"), Call("mcp__time__get_current_time", {"timezone": "UTC"})], Say("done")
