@@ -71,6 +71,27 @@ def load(
     return _compose(layers, environment)
 
 
+def watchable_files(
+    path: str | Path | None = None,
+    *,
+    home: str | Path | None = None,
+    project: str | Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> tuple[Path, ...]:
+    """Every file that `load` with these arguments would look at, existing or not, the memory of trust included."""
+    if path is None and home is None and project is None:
+        home = home_folder(environment)
+    files: list[Path] = []
+    if home is not None:
+        files.append(Path(home) / HOME_FILE)
+    if project is not None:
+        folder = Path(home) if home is not None else home_folder(environment)
+        files += [TrustStore(folder).file, *(Path(project) / name for name in PROJECT_FILES)]
+    if path is not None:
+        files.append(Path(path))
+    return tuple(file.absolute() for file in files)
+
+
 def project_files(project: str | Path) -> tuple[Path, ...]:
     """The configuration files that a project's folder holds."""
     candidates = (Path(project).absolute() / name for name in PROJECT_FILES)

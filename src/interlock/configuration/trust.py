@@ -36,17 +36,17 @@ class TrustStore:
             self._replace(json.dumps(entries, indent=2, sort_keys=True))
         except OSError as error:
             raise InvalidRequest(
-                f"cannot remember the trust in {file}: {self._file} cannot be written ({error.strerror}); "
+                f"cannot remember the trust in {file}: {self.file} cannot be written ({error.strerror}); "
                 f"check the folder's permissions or set INTERLOCK_HOME"
             ) from error
 
     @property
-    def _file(self) -> Path:
+    def file(self) -> Path:
         return self.home / "trusted.json"
 
     def _read(self) -> dict[str, str]:
         try:
-            entries = json.loads(self._file.read_bytes())
+            entries = json.loads(self.file.read_bytes())
         except (OSError, ValueError):
             return {}  # unreadable means nothing is trusted: the safe side
         return entries if isinstance(entries, dict) else {}
@@ -55,7 +55,7 @@ class TrustStore:
         handle, name = tempfile.mkstemp(dir=self.home, prefix=".trusted-")
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
-        os.replace(name, self._file)
+        os.replace(name, self.file)
 
 
 def _digest(content: bytes) -> str:

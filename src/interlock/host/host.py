@@ -4,10 +4,11 @@ Owns: the store, the pool and the task group of a process, opened and closed tog
 Never: reads a file unless it is made by `Host.open`, or lets the end of one Thread touch another.
 """
 
+import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -15,9 +16,20 @@ from typing import Self
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 
 from interlock import models
-from interlock.configuration import Configuration, ModelConfig, Problem, home_folder, load, refuse_windows
+from interlock.configuration import (
+    Configuration,
+    Difference,
+    ModelConfig,
+    Problem,
+    difference,
+    home_folder,
+    load,
+    refuse_windows,
+    watchable_files,
+)
 from interlock.connections.generation import unstarted_report
 from interlock.connections.pool import Pool
 from interlock.history.clip import DEFAULT_TOKENS, token_budget
@@ -25,6 +37,7 @@ from interlock.history.fold import Fold, ThreadState
 from interlock.host.clock import SystemClock
 from interlock.host.loading import LoadedThreads
 from interlock.host.requests import ServerRequests
+from interlock.host.watching import changes, refuse_without_watchfiles
 from interlock.stores import open_store
 from interlock.threads.call import CallRules
 from interlock.threads.identity import new_id
@@ -34,11 +47,14 @@ from interlock.threads.thread import Thread, ThreadSettings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.notice import WarningNotice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock, EventStore, Model
 from interlock.vocabulary.resource import Page, Resource, ResourceRead, ResourceTemplate
 from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus
 from interlock.vocabulary.tool import ToolResult
+
+logger = logging.getLogger(__name__)
 
 DATABASE = "interlock.db"
 """The default store, in the home folder."""
@@ -88,6 +104,9 @@ class Host:
         self._approvals: Approvals = approvals
         self._grace = grace
         self._clock = clock or SystemClock()
+        self._read: Callable[[], Configuration] | None = None
+        self._watched_files: tuple[Path, ...] = ()
+        self._reloading = anyio.Lock()
         self._opened: _Open | None = None
         self._stack = AsyncExitStack()
 
@@ -103,17 +122,23 @@ class Host:
         store: str | Path | None = None,
         approvals: Approvals = "deny",
         grace: float = DEFAULT_GRACE,
+        watch: bool = False,
     ) -> "Host":
         """A Host with the configuration of these files (see `interlock.configuration.load`).
 
         `open("interlock.toml")` reads that file only; `open()` the home folder. What is wrong in
-        the files stands in `problems`; the servers that are right can be used.
+        the files stands in `problems`; the servers that are right can be used. `watch`: reload by
+        itself whenever the files change, while the Host is open (needs interlock[watch]).
 
         Raises:
-            InvalidRequest: a file cannot be read, or is malformed as a whole.
+            InvalidRequest: a file cannot be read, or is malformed as a whole; watchfiles is missing.
         """
         host = cls(model=model, store=store, approvals=approvals, grace=grace)
-        host._configuration = load(path, home=home, project=project, environment=environment)
+        host._read = partial(load, path, home=home, project=project, environment=environment)
+        host._configuration = host._read()
+        if watch:
+            refuse_without_watchfiles()
+            host._watched_files = watchable_files(path, home=home, project=project, environment=environment)
         if store is None:
             host._place = (Path(home) if home is not None else home_folder(environment)) / DATABASE
         return host
@@ -127,9 +152,13 @@ class Host:
             store = await stack.enter_async_context(open_store(place))
             pool = await stack.enter_async_context(Pool())
             tasks = await stack.enter_async_context(anyio.create_task_group())
-            threads = LoadedThreads(store, pool, tasks, self._clock)
+            threads = LoadedThreads(store, pool, tasks, self._clock, self._settings)
             stack.push_async_callback(threads.close)
-            requests = ServerRequests(self._configuration.servers, pool)
+            requests = ServerRequests(lambda: self._configuration.servers, pool)
+            if self._watched_files:
+                closing = anyio.Event()
+                stack.callback(closing.set)
+                tasks.start_soon(self._follow_files, closing, name="watch of the configuration")
             self._opened = _Open(store=store, pool=pool, threads=threads, requests=requests)
             self._stack = stack.pop_all()
         return self
@@ -157,6 +186,28 @@ class Host:
         """What is wrong in the configuration files; `str()` of each is a sentence with its place (CFG-3)."""
         return self._configuration.problems
 
+    async def reload(
+        self, servers: Mapping[str, ServerConfig] | None = None, *, policy: Policy | None = None
+    ) -> Difference:
+        """Take over another configuration; every Thread follows from its next Step on (CFG-6).
+
+        Reads the files of `Host.open` again; a Host made in code gets `servers` and `policy` here, None keeps
+        what it has. A server that is the same but for its view (filters, timeouts, approval) keeps its process and
+        session; a running Step keeps everything. Where a required server of the new set cannot start, a Thread
+        stays with its old servers and says so in a WarningNotice. Failed servers are tried again.
+
+        Raises:
+            InvalidRequest: a file cannot be read or is malformed as a whole; nothing has changed then.
+        """
+        async with self._reloading:
+            opened, old = self._open, self._configuration
+            new = await anyio.to_thread.run_sync(self._read) if self._read is not None else old
+            if servers is not None:
+                new = replace(new, servers=dict(sorted(servers.items())))
+            self._configuration = new if policy is None else replace(new, policy=policy)
+            opened.threads.follow()
+            return difference(old, self._configuration)
+
     # ---- Threads
 
     async def start_thread(self, *, name: str | None = None) -> Thread:
@@ -168,7 +219,7 @@ class Host:
         """
         model = self._model.name if self._model is not None else self._configuration.model.name
         birth = ThreadStarted(name=name, model=model)
-        return await self._open.threads.start(new_id(self._clock), self._settings(), birth)
+        return await self._open.threads.start(new_id(self._clock), birth)
 
     async def resume_thread(self, thread_id: str) -> Thread:
         """The Thread of that id: the loaded one (LIF-8), else one made from what is stored.
@@ -180,7 +231,7 @@ class Host:
             StorageFailed: another process writes it (HIS-7), or it cannot be read.
             ServerFailed: required servers could not start.
         """
-        return await self._open.threads.resume(thread_id, self._settings())
+        return await self._open.threads.resume(thread_id)
 
     @property
     def loaded_threads(self) -> Mapping[str, Thread]:
@@ -247,6 +298,23 @@ class Host:
         if self._opened is None:
             raise InvalidRequest("this host is not open; use it inside `async with`")
         return self._opened
+
+    async def _follow_files(self, closing: anyio.Event) -> None:
+        async with aclosing(changes(self._watched_files, closing)) as bursts:
+            async for _ in bursts:
+                await self._reload_or_warn()
+
+    async def _reload_or_warn(self) -> None:
+        try:
+            changed = await self.reload()
+        except InvalidRequest as error:
+            if self._opened is not None:
+                sentence = f"the configuration that was read before stays in use: {error.message}"
+                logger.warning("%s", sentence)
+                self._opened.threads.notify(WarningNotice(message=sentence))
+        else:
+            if changed:
+                logger.info("the configuration was read again: %s", changed)
 
     def _settings(self) -> ThreadSettings:
         configuration = self._configuration

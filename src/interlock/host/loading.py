@@ -5,7 +5,7 @@ Never: loads a Thread twice (LIF-8), or lets a defect in one end the others.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import anyio
 import anyio.abc
@@ -17,15 +17,24 @@ from interlock.threads.recovery import close_what_was_left_open
 from interlock.threads.thread import Thread, ThreadSettings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadStarted
+from interlock.vocabulary.notice import Notice
 from interlock.vocabulary.ports import Clock, EventStore
 
 logger = logging.getLogger(__name__)
 
 
 class LoadedThreads:
-    """The loaded Threads of one Host, run in `tasks`."""
+    """The loaded Threads of one Host, run in `tasks`. `settings` gives those of now."""
 
-    def __init__(self, store: EventStore, pool: Pool, tasks: anyio.abc.TaskGroup, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        pool: Pool,
+        tasks: anyio.abc.TaskGroup,
+        clock: Clock,
+        settings: Callable[[], ThreadSettings],
+    ) -> None:
+        self._settings = settings
         self._store = store
         self._pool = pool
         self._tasks = tasks
@@ -44,11 +53,22 @@ class LoadedThreads:
     def all(self) -> Mapping[str, Thread]:
         return {thread_id: thread for thread_id, thread in self._loaded.items() if thread_id not in self._loading}
 
-    async def start(self, thread_id: str, settings: ThreadSettings, birth: ThreadStarted) -> Thread:
+    async def start(self, thread_id: str, birth: ThreadStarted) -> Thread:
         """A new Thread. ServerFailed when required servers could not start; nothing is stored then."""
-        return await self._open(thread_id, settings, birth)
+        return await self._open(thread_id, birth)
 
-    async def resume(self, thread_id: str, settings: ThreadSettings) -> Thread:
+    def follow(self) -> None:
+        """Have every Thread, those that are just opening included, take over the settings of now (CFG-6)."""
+        settings = self._settings()
+        for thread in self._loaded.values():
+            thread.follow(settings)
+
+    def notify(self, notice: Notice) -> None:
+        """Tell all who listen to any Thread."""
+        for thread in self.all.values():
+            thread.notify(notice)
+
+    async def resume(self, thread_id: str) -> Thread:
         """The Thread of that id: the loaded one, or a new one made from what is stored.
 
         Raises:
@@ -62,7 +82,7 @@ class LoadedThreads:
                 return thread
             else:
                 await thread.close()
-        return await self._open(thread_id, settings, None)
+        return await self._open(thread_id, None)
 
     async def close(self) -> None:
         """Close all of them, side by side; each is bounded, so a cancellation does not cut it short."""
@@ -72,14 +92,14 @@ class LoadedThreads:
                 for thread in list(self._loaded.values()):
                     tasks.start_soon(thread.close)
 
-    async def _open(self, thread_id: str, settings: ThreadSettings, birth: ThreadStarted | None) -> Thread:
+    async def _open(self, thread_id: str, birth: ThreadStarted | None) -> Thread:
         if self._closing:
             raise InvalidRequest(f"cannot open thread {thread_id}: the host is closing")
         self._loading[thread_id] = anyio.Event()
         try:
             if birth is None and await self._store.find(thread_id) is None:
                 raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
-            thread: Thread = await self._tasks.start(self._own, thread_id, settings, birth, name=f"thread {thread_id}")
+            thread: Thread = await self._tasks.start(self._own, thread_id, birth, name=f"thread {thread_id}")
             return thread
         finally:
             self._loading.pop(thread_id).set()
@@ -87,7 +107,6 @@ class LoadedThreads:
     async def _own(
         self,
         thread_id: str,
-        settings: ThreadSettings,
         birth: ThreadStarted | None,
         *,
         task_status: anyio.abc.TaskStatus[Thread],
@@ -96,9 +115,9 @@ class LoadedThreads:
         try:
             async with Journal.open(self._store, thread_id, self._clock) as journal:
                 if birth is None:
-                    await close_what_was_left_open(journal, output_limit=settings.rules.output_limit)
+                    await close_what_was_left_open(journal, output_limit=self._settings().rules.output_limit)
                 generations = Generations(self._pool, owner=thread_id, grace=0.0)
-                self._loaded[thread_id] = opened = Thread(journal, generations, settings, self._clock)
+                self._loaded[thread_id] = opened = Thread(journal, generations, self._settings(), self._clock)
                 await opened.run(birth, task_status=task_status)
         except Exception:
             if thread_id in self._loading:

@@ -4,7 +4,7 @@ Owns: the connection that is held for the length of one request, or of a block.
 Never: keeps a server running that nobody asks.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from interlock.connections.pool import Pool
@@ -17,16 +17,19 @@ OWNER = "application"
 
 
 class ServerRequests(DirectRequests):
-    """Requests over the pool: a server that nobody else holds is started for them and closed after (RPC-2)."""
+    """Requests over the pool: a server that nobody else holds is started for them and closed after (RPC-2).
 
-    def __init__(self, servers: Mapping[str, ServerConfig], pool: Pool) -> None:
+    `servers` gives the configured ones of now.
+    """
+
+    def __init__(self, servers: Callable[[], Mapping[str, ServerConfig]], pool: Pool) -> None:
         super().__init__(self._hold)
         self._servers = servers
         self._pool = pool
 
     @asynccontextmanager
     async def _hold(self, server: str) -> AsyncIterator[ServerView]:
-        config = usable(self._servers, server)
+        config = usable(self._servers(), server)
         connection = self._pool.acquire(config, owner=OWNER)
         try:
             yield ServerView(config=config, connection=connection)

@@ -4,7 +4,7 @@ Owns: the published Snapshot (replaced in one assignment), the grace of a new Ge
 Never: changes what a lease has given out (CAT-6), or waits for an optional server beyond the grace (CON-3).
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
@@ -13,6 +13,7 @@ from interlock.catalog.registry import Registry
 from interlock.connections.generation import Generation, Generations
 from interlock.threads.direct import usable
 from interlock.threads.refresh import Refresher
+from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.notice import Notice, ResourceUpdatedNotice, ServerNotice, WarningNotice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.server import ServerConfig, ServerReport
@@ -42,6 +43,8 @@ class Servers:
         self._snapshot = Snapshot(generation=0, policy=policy)
         self._generation = generations.current
         self._refresher = Refresher(self._registry, published=self._publish, failed=self._warn)
+        self._wished = anyio.Event()
+        self._refusal: ServerFailed | None = None
 
     def __repr__(self) -> str:
         return f"<Servers generation={self._snapshot.generation} revision={self._snapshot.catalog.revision}>"
@@ -56,6 +59,11 @@ class Servers:
         """Servers whose tools are not known yet, but may soon be."""
         return self._refresher.pending
 
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Why the newest list of a server's tools could not be taken, by server name."""
+        return self._refresher.failures
+
     def reports(self) -> tuple[ServerReport, ...]:
         """One for each configured server; nothing is started by asking (CON-16)."""
         return self._generations.reports()
@@ -69,10 +77,23 @@ class Servers:
         self._generations.want(configs)
         self._adopt(await self._generations.refresh())
 
+    def follow(self, configs: tuple[ServerConfig, ...], policy: Policy) -> None:
+        """Another reading of the configuration: from the next Step on, these servers and this policy (CFG-6).
+
+        The policy holds at once, whatever becomes of the servers: those are prepared whole first, and where a
+        required one cannot start, the old ones stay (CON-15).
+        """
+        self._policy = policy
+        self._publish()
+        self._generations.want(configs)
+        self._wished.set()
+        self._wished = anyio.Event()
+
     async def run(self) -> None:
         """Follow the servers, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._refresher.run)
+            tasks.start_soon(self._prepare_wishes)
             while True:
                 await self._generations.changed()
                 self._take_changes()
@@ -80,6 +101,7 @@ class Servers:
     @asynccontextmanager
     async def leased(self) -> AsyncIterator[Snapshot]:
         """The Snapshot of now, once its servers had their grace; its connections live while the block runs."""
+        await self._bring_up_to_date()
         views = self._snapshot.servers
         await self._refresher.settled(name for name, view in views.items() if view.config.required)
         await self._refresher.settled(views, self._deadline)
@@ -90,6 +112,7 @@ class Servers:
     @asynccontextmanager
     async def holding(self, server: str) -> AsyncIterator[ServerView]:
         """One server of the newest Generation, for requests of the application. InvalidRequest, NotPermitted: none."""
+        await self._bring_up_to_date()
         with self._generations.lease() as generation:
             usable({config.name: config for config in generation.configs}, server)
             yield generation.views[server]
@@ -97,6 +120,27 @@ class Servers:
     async def close(self, patience: float) -> None:
         """Wait `patience` seconds for leases, then end the connections that nobody else holds."""
         await self._generations.close(patience)
+
+    async def _prepare_wishes(self) -> None:
+        """Prepare what was wished for before a Step asks for it."""
+        while True:
+            wished = self._wished
+            try:
+                await self._bring_up_to_date()
+            except InvalidRequest:
+                return  # closed meanwhile
+            await wished.wait()
+
+    async def _bring_up_to_date(self) -> None:
+        """Do a refresh that is due; a failed one leaves what there was."""
+        if not self._generations.due:
+            return
+        try:
+            self._adopt(await self._generations.refresh())
+        except ServerFailed as refusal:
+            if refusal is not self._refusal:  # all who waited for one try hear of its failure, people once
+                self._refusal = refusal
+                self._warn(refusal.server, f"the changed servers are not used, and the old ones stay: {refusal}")
 
     def _take_changes(self) -> None:
         changes = self._generations.take_changes()

@@ -4,7 +4,7 @@ Owns: the Thread's tasks, its one running turn, the order of opening and closing
 Never: outlives its Host, or leaves a call, a lease or a task behind (ARCHITECTURE section 4).
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -126,6 +126,11 @@ class Thread:
         """The state of each configured server; nothing is started by asking (CON-16)."""
         return self._servers.reports()
 
+    @property
+    def listing_failures(self) -> Mapping[str, str]:
+        """Why the newest list of a server's tools could not be taken, by server name; its older tools stay (CAT-2)."""
+        return self._servers.failures
+
     def events(self, *, after: int = 0) -> AsyncGenerator[StoredEvent | LaggedNotice, None]:
         """Stored facts above sequence `after`, old and new, in order; ends when the Thread closes.
 
@@ -206,6 +211,14 @@ class Thread:
         """
         self._closing.set()
         await self._closed.wait()
+
+    def follow(self, settings: ThreadSettings) -> None:
+        """Take over another reading of the configuration from the next Step on; a running one keeps its own (CFG-6)."""
+        if self.closing:
+            return
+        self._settings = settings
+        self._caller.rules = settings.rules
+        self._servers.follow(settings.servers, settings.policy)
 
     # ---- what a turn needs of its Thread
 
