@@ -13,7 +13,6 @@ from interlock.vocabulary.event import Event
 from interlock.vocabulary.ids import StepId, ThreadId, TurnId
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.policy import Policy
-from interlock.vocabulary.ports import OnProgress
 from interlock.vocabulary.resource import (
     Completion,
     Listing,
@@ -39,7 +38,10 @@ def text_result(text: str) -> ToolResult:
 
 
 class FakeConnection:
-    """A ready connection whose tools are Python functions; notes what it was sent."""
+    """A ready connection whose tools are Python functions; notes what it was sent.
+
+    What a request may say besides (`rest`: progress, metadata, …) makes no difference here.
+    """
 
     def __init__(self, server: str, tools: Mapping[str, ToolFunction] | None = None) -> None:
         self._server = server
@@ -59,30 +61,38 @@ class FakeConnection:
             name=self._server, status=self.status, restarts=self.restarts, capabilities={"tools": {}, "resources": {}}
         )
 
-    async def ready(self, timeout: float) -> None:
+    async def ready(self, timeout: float, **rest: Any) -> None:
         await anyio.lowlevel.checkpoint()
         if self.not_ready is not None:
             raise self.not_ready
 
-    async def list_tools(self, *, timeout: float) -> Listing[Tool]:
+    async def list_tools(self, *, timeout: float, **rest: Any) -> Listing[Tool]:
         await anyio.lowlevel.checkpoint()
         if isinstance(self.listing, ServerFailed):
             raise self.listing
         return self.listing
 
-    async def list_resources(self, *, cursor: str | None, timeout: float) -> Page[Resource]:
+    async def list_resources(self, *, cursor: str | None, timeout: float, **rest: Any) -> Page[Resource]:
         return Page(entries=(Resource(uri="doc://a", name="a"),))
 
-    async def list_all_resources(self, *, timeout: float) -> Listing[Resource]:
+    async def list_all_resources(self, *, timeout: float, **rest: Any) -> Listing[Resource]:
         return Listing(entries=(Resource(uri="doc://a", name="a"),))
 
-    async def list_resource_templates(self, *, cursor: str | None, timeout: float) -> Page[ResourceTemplate]:
+    async def list_resource_templates(
+        self, *, cursor: str | None, timeout: float, **rest: Any
+    ) -> Page[ResourceTemplate]:
         return Page(entries=())
 
-    async def list_all_resource_templates(self, *, timeout: float) -> Listing[ResourceTemplate]:
+    async def list_all_resource_templates(self, *, timeout: float, **rest: Any) -> Listing[ResourceTemplate]:
         return Listing(entries=())
 
-    async def read_resource(self, uri: str, *, timeout: float, meta: JsonObject | None = None) -> ResourceRead:
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        timeout: float,
+        **rest: Any,
+    ) -> ResourceRead:
         await anyio.lowlevel.checkpoint()
         if uri == "doc://refused":
             raise ServerFailed("there is no such resource", server=self._server, kind="rejected", rpc_code=-32002)
@@ -94,23 +104,27 @@ class FakeConnection:
         arguments: JsonObject | None,
         *,
         timeout: float,
-        on_progress: OnProgress | None = None,
-        meta: JsonObject | None = None,
-        safe_to_repeat: bool = False,
+        **rest: Any,
     ) -> ToolResult:
         self.sent.append((name, arguments))
         await anyio.lowlevel.checkpoint()
         return await self.functions[name](arguments)
 
-    async def list_all_prompts(self, *, timeout: float) -> Listing[Prompt]:
+    async def list_all_prompts(self, *, timeout: float, **rest: Any) -> Listing[Prompt]:
         return Listing(entries=())
 
-    async def get_prompt(self, name: str, arguments: dict[str, str], *, timeout: float) -> PromptResult:
+    async def get_prompt(self, name: str, arguments: dict[str, str], *, timeout: float, **rest: Any) -> PromptResult:
         raise NotImplementedError
 
     async def complete(
-        self, reference: JsonObject, argument: str, value: str, *, context: dict[str, str], timeout: float
+        self, reference: JsonObject, argument: str, value: str, *, context: dict[str, str], timeout: float, **rest: Any
     ) -> Completion:
+        raise NotImplementedError
+
+    async def subscribe_resource(self, uri: str, *, timeout: float) -> None:
+        raise NotImplementedError
+
+    async def unsubscribe_resource(self, uri: str, *, timeout: float) -> None:
         raise NotImplementedError
 
 

@@ -91,7 +91,7 @@ async def test_a_storm_of_marks_during_a_listing_costs_one_more_listing() -> Non
     gate, listings = Gate(), 0
 
     class Counting(FakeConnection):
-        async def list_tools(self, *, timeout: float) -> Listing[Tool]:
+        async def list_tools(self, *, timeout: float, **rest: Any) -> Listing[Tool]:
             nonlocal listings
             listings += 1
             await gate.wait()
@@ -139,7 +139,7 @@ async def test_a_server_whose_listing_hangs_delays_no_other() -> None:
     gate = Gate()
 
     class Hanging(FakeConnection):
-        async def list_tools(self, *, timeout: float) -> Listing[Tool]:
+        async def list_tools(self, *, timeout: float, **rest: Any) -> Listing[Tool]:
             await gate.wait()
             return Listing(entries=())
 
@@ -196,7 +196,7 @@ async def test_what_a_replaced_server_still_answers_changes_nothing() -> None:
     gate = Gate()
 
     class Old(FakeConnection):
-        async def list_tools(self, *, timeout: float) -> Listing[Tool]:
+        async def list_tools(self, *, timeout: float, **rest: Any) -> Listing[Tool]:
             await gate.wait()
             return Listing(entries=(tool("old"),))
 
