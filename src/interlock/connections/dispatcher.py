@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import anyio
 import anyio.abc
 
+from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Channel
 from interlock.connections.diagnostics import Diagnostics, printable
 from interlock.connections.notifications import NotificationQueue
@@ -264,7 +265,7 @@ class Dispatcher:
 
     def _start_timer(self, request_id: RequestId, waiter: _Waiter, seconds: float) -> None:
         waiter.deadline = self._loop.time() + seconds
-        waiter.timer = self._loop.call_at(waiter.deadline, self._expire, request_id)
+        waiter.timer = self._loop.call_at(waiter.deadline, self._expire, request_id, context=callback_context())
 
     def _expire(self, request_id: RequestId) -> None:
         waiter = self._waiters.pop(request_id, None)
@@ -328,7 +329,9 @@ class Dispatcher:
             self.diagnostic("wrong_id_type", f"an answer to request {request_id} has its id as a string")
             if waiter is not None and not waiter.mistyped:
                 waiter.mistyped = True
-                self._loop.call_later(MISTYPED_GRACE, self._answer_late, waiter, message | {"id": int(request_id)})
+                proper = message | {"id": int(request_id)}
+                context = callback_context()
+                self._loop.call_later(MISTYPED_GRACE, self._answer_late, waiter, proper, context=context)
         elif type(request_id) is int and 0 < request_id <= self._last_id:
             self.diagnostic("late_or_repeated_answer", f"an answer to request {request_id}, which is settled")
         elif "id" in message or "result" in message or "error" in message:

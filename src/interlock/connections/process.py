@@ -18,6 +18,7 @@ from typing import IO
 import anyio
 
 from interlock.connections import watchdog
+from interlock.connections.callbacks import callback_context
 from interlock.connections.ledger import LEDGER
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.secret import reveal
@@ -185,7 +186,7 @@ def _watch_exit(child: ServerProcess, on_exit: Callable[[], None]) -> None:
         os.close(descriptor)
         ended()
 
-    loop.add_reader(descriptor, readable)
+    callback_context().run(loop.add_reader, descriptor, readable)
 
 
 def _watch_exit_in_thread(child: ServerProcess, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
@@ -195,7 +196,7 @@ def _watch_exit_in_thread(child: ServerProcess, loop: asyncio.AbstractEventLoop,
         with suppress(OSError):
             os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(ended)
+            loop.call_soon_threadsafe(ended, context=callback_context())
 
     threading.Thread(target=wait, name=f"exit of {child.pid}", daemon=True).start()
 

@@ -16,6 +16,7 @@ import anyio
 import anyio.abc
 import orjson
 
+from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Receiver
 from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode_leniently
 from interlock.connections.process import EndingTimes, ServerProcess, end_process, start_process
@@ -153,7 +154,7 @@ class _PipeReader:
         self._size = FIRST_READ
         self._loop = asyncio.get_running_loop()
         self._open = True
-        self._loop.add_reader(descriptor, self._readable)
+        callback_context().run(self._loop.add_reader, descriptor, self._readable)
 
     def _readable(self) -> bool:
         """Read once. True if there may be more at once."""
@@ -276,7 +277,7 @@ class _PipeWriter:
             return BROKEN_INPUT
         if written < len(data):
             self._waiting += memoryview(data)[written:]
-            self._loop.add_writer(self._descriptor, self._writable)
+            callback_context().run(self._loop.add_writer, self._descriptor, self._writable)
         return None
 
     def _write_now(self, data: bytes | bytearray) -> int | None:
