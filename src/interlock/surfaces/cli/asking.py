@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import anyio
 
 from interlock.configuration import Configuration
-from interlock.surfaces.cli.opening import refuse_unusable, starting, unusable, usable
+from interlock.surfaces.cli.opening import refuse_unusable, unusable, usable
 from interlock.surfaces.cli.output import complain, with_way_out
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.snapshot import ServerView
@@ -51,12 +51,16 @@ async def ask_one(closing: AsyncExitStack, configuration: Configuration, name: s
         ServerFailed: it gave none.
     """
     refuse_unusable(configuration, name)
+    from interlock.surfaces.cli.starting import starting  # here: it loads the MCP SDK, which a wrong name needs not
+
     async with starting(closing, configuration, [name]) as views:
         return await ask(views[name])
 
 
 async def ask_all(closing: AsyncExitStack, configuration: Configuration, ask: Ask[Answer | None]) -> Answers[Answer]:
     """The answers of all enabled servers; one that answers None contributes nothing and no error."""
+    from interlock.surfaces.cli.starting import starting
+
     given: dict[str, Answer] = {}
     failed = unusable(configuration)
     async with starting(closing, configuration, usable(configuration)) as views, anyio.create_task_group() as tasks:

@@ -36,9 +36,9 @@ async def execute(
     if not text.strip():
         raise InvalidRequest("cannot ask nothing: the prompt is blank; write what the model shall do")
     host = Host.open(config, home=home(), project=Path.cwd(), approvals="allow" if allow_tools else "deny")
+    asked = _model(host, model)
     for problem in host.problems:
         warn(str(problem))
-    asked = _model(host, model)
     await closing.enter_async_context(host)
     async with start_progress(host.reports):
         thread = await host.start_thread()

@@ -14,8 +14,9 @@ import anyio
 
 from interlock.configuration import Configuration, Problem
 from interlock.connections.generation import unstarted_report
-from interlock.surfaces.cli.opening import read_configuration, start_deadline, starting, usable
+from interlock.surfaces.cli.opening import read_configuration, start_deadline, usable
 from interlock.surfaces.cli.output import Table, print_json, print_table
+from interlock.surfaces.cli.starting import starting
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import ServerReport, ServerStatus
 from interlock.vocabulary.snapshot import ServerView

@@ -1,23 +1,17 @@
-"""From the options of a command to a configuration and to servers.
+"""From the options of a command to a configuration.
 
-Owns: which files the command line reads, and how their problems are told.
-Never: keeps anything open after the block ends.
+Owns: which files the command line reads, how their problems are told, which servers can be asked and how long.
+Never: starts anything, or loads what starting needs: a wrong name is said at once.
 """
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
 from interlock.configuration import Configuration, home_folder, load, refuse_windows
-from interlock.connections.pool import Pool
-from interlock.host.requests import ServerRequests
 from interlock.surfaces.cli.output import warn
-from interlock.surfaces.cli.progress import start_progress
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.server import ServerConfig
-from interlock.vocabulary.snapshot import ServerView
 
 
 def read_configuration(config: Path | None, server: str | None = None) -> Configuration:
@@ -40,22 +34,6 @@ def read_configuration(config: Path | None, server: str | None = None) -> Config
 
 def home() -> Path:
     return home_folder(os.environ)
-
-
-@asynccontextmanager
-async def starting(
-    closing: AsyncExitStack, configuration: Configuration, names: Iterable[str]
-) -> AsyncIterator[Mapping[str, ServerView]]:
-    """Start these servers side by side; their progress is shown while the block runs.
-
-    They are closed with `closing`, after the result was printed: a server that is slow to end holds nobody up.
-    Nobody listens, so their questions are declined (QST-4).
-    """
-    pool = await closing.enter_async_context(Pool())
-    requests = ServerRequests(configuration.servers, pool)
-    views = {name: await closing.enter_async_context(requests.holding(name)) for name in names}
-    async with start_progress(pool.reports):
-        yield views
 
 
 def start_deadline(config: ServerConfig) -> float:

@@ -1,0 +1,120 @@
+"""Running `interlock` as people run it: a process of its own, in a pipe or at a terminal."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMMAND = (sys.executable, "-m", "interlock")
+PATIENCE = 50.0
+
+SCRIPT: dict[str, Any] = {
+    "name": "scripted",
+    "page_size": 1,
+    "tools": [
+        {
+            "name": "echo",
+            "description": "Says it again.\nAt length.",
+            "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": True},
+        },
+        {
+            "name": "fail",
+            "inputSchema": {"type": "object"},
+            "do": [{"result": {"content": [{"type": "text", "text": "no such luck"}], "isError": True}}],
+        },
+        {"name": "hidden", "inputSchema": {"type": "object"}},
+    ],
+    "resources": [
+        {"uri": "docs://guide", "name": "guide", "mimeType": "text/plain", "text": "the guide\x1b[31m"},
+        {"uri": "docs://bytes", "name": "bytes", "mimeType": "image/png", "blob": "aGVsbG8="},
+    ],
+    "templates": [{"uriTemplate": "docs://{page}", "name": "page"}],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.output)
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A folder to run commands in, with a home folder of its own."""
+
+    folder: Path
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        return {**kept, "INTERLOCK_HOME": str(self.home), "COLUMNS": "200", **more}
+
+    def run(self, *arguments: str, stdin: str = "", **environment: str) -> Done:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.environment(**environment),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def run_at_terminal(self, *arguments: str, **environment: str) -> str:
+        """Everything that a terminal of 200 columns gets to see."""
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.environment(TERM="xterm-256color", **environment),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        seen = b""
+        try:
+            while piece := os.read(ours, 65536):
+                seen += piece
+        except OSError:  # Linux ends a terminal that nobody holds with EIO
+            pass
+        finally:
+            os.close(ours)
+            process.wait(PATIENCE)
+        return seen.decode()
+
+    def write(self, name: str, text: str) -> Path:
+        file = self.folder / name
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def configure(self, *tables: str) -> None:
+        """The home folder's config.toml."""
+        self.home.mkdir(exist_ok=True)
+        (self.home / "config.toml").write_text("\n".join(tables), encoding="utf-8")
+
+
+def scripted(name: str, script: Path, more: str = "") -> str:
+    """A table for a server that plays `script`."""
+    arguments = json.dumps(["-m", "interlock.testing.server", str(script)])
+    return f"[mcp_servers.{name}]\ncommand = {json.dumps(sys.executable)}\nargs = {arguments}\n{more}"
+
+
+EXITS = '[mcp_servers.exits]\ncommand = "false"\n'
+SILENT = '[mcp_servers.silent]\ncommand = "sleep"\nargs = ["600"]\nstartup_timeout_sec = 0.2\nrestart = "never"\n'
+BROKEN = '[mcp_servers.broken]\ncommand = "x"\nurl = "http://127.0.0.1:1"\n'
+OFF = '[mcp_servers.off]\ncommand = "x"\nenabled = false\n'

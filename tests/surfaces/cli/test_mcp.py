@@ -1,0 +1,230 @@
+"""Looking at servers and asking them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.manifest import requirement
+from tests.surfaces.cli.shell import BROKEN, Shell, scripted
+
+# ---- list
+
+
+@requirement("CON-1", "CFG-3")
+def test_the_list_shows_every_server_with_its_state_and_its_reason(mixed: Shell) -> None:
+    done = mixed.run("mcp", "list", "--json")
+
+    assert done.status == 0
+    servers = {server["name"]: server for server in done.json["servers"]}
+    assert list(servers) == ["broken", "exits", "good", "off", "silent"]
+    good = servers["good"]
+    assert (good["status"], good["tools"], good["era"], good["restarts"]) == ("ready", 3, "stateless", 0)
+    assert good["seconds_to_ready"] > 0
+    assert good["protocol_version"] == "2026-07-28"
+    assert "belongs to HTTP servers" in servers["broken"]["reason"]
+    assert (servers["off"]["status"], servers["off"]["reason"]) == ("disabled", None)
+    for name in ("exits", "silent"):
+        assert servers[name]["status"] != "ready"
+        assert servers[name]["reason"]
+    assert [(problem["table"], problem["key"]) for problem in done.json["problems"]] == [("mcp_servers.broken", "url")]
+
+
+def test_in_a_pipe_the_list_is_plain_aligned_text(mixed: Shell) -> None:
+    done = mixed.run("mcp", "list")
+
+    heading, *lines = done.output.splitlines()
+    assert heading.split()[:5] == ["NAME", "STATUS", "TRANSPORT", "PROTOCOL", "TOOLS"]
+    assert len(lines) == 5
+    good = next(line for line in lines if line.startswith("good"))
+    assert good[heading.index("STATUS") :].startswith("connected")
+    assert "\x1b" not in done.output + done.errors
+    assert "starting" not in done.errors
+
+
+def test_at_a_terminal_the_list_is_a_table_and_the_start_is_shown(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    slow = tmp_path / "slow.json"
+    slow.write_text(json.dumps({"on": {"server/discover": [{"wait_for_file": "/nonexistent", "within": 0.8}]}}))
+    shell.configure(scripted("slow", slow))
+
+    seen = shell.run_at_terminal("mcp", "list")
+
+    assert "starting slow …" in seen
+    assert "\x1b[1m" in seen
+
+
+def test_no_color_is_respected(mixed: Shell) -> None:
+    seen = mixed.run_at_terminal("mcp", "read", "nobody", "docs://x", NO_COLOR="1")
+    assert "error: there is no server 'nobody'" in seen
+    assert "\x1b" not in seen
+    assert "\x1b[31merror:" in mixed.run_at_terminal("mcp", "read", "nobody", "docs://x")
+
+
+def test_without_servers_the_list_says_how_to_get_one(tmp_path: Path) -> None:
+    done = Shell(tmp_path).run("mcp", "list")
+    assert (done.status, done.output) == (0, "")
+    assert "write a table [mcp_servers.NAME]" in done.errors
+    assert Shell(tmp_path).run("mcp", "list", "--json").json == {"servers": [], "problems": [], "files": []}
+
+
+# ---- tools, resources, templates
+
+
+@requirement("CAT-8")
+def test_tools_are_listed_under_the_names_that_a_model_sees(shell: Shell) -> None:
+    tools = shell.run("mcp", "tools", "--json").json
+    assert tools["errors"] == []
+    assert [(tool["server"], tool["name"], tool["public_name"]) for tool in tools["tools"]] == [
+        ("good", "echo", "mcp__good__echo"),
+        ("good", "fail", "mcp__good__fail"),
+    ]
+    assert tools["tools"][0]["definition"]["annotations"] == {"readOnlyHint": True}
+    text = shell.run("mcp", "tools", "good").output
+    assert "read-only" in text
+    assert "Says it again." in text
+    assert "At length." not in text
+
+
+@requirement("RES-6")
+def test_a_failing_server_is_named_beside_what_the_others_list(mixed: Shell) -> None:
+    done = mixed.run("mcp", "resources", "--json")
+    assert done.status == 0
+    assert [resource["uri"] for resource in done.json["resources"]] == ["docs://guide", "docs://bytes"]
+    assert [error["server"] for error in done.json["errors"]] == ["broken", "exits", "silent"]
+
+
+@requirement("RES-6")
+def test_when_all_servers_fail_the_list_fails(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.configure(BROKEN)
+    done = shell.run("mcp", "resources")
+    assert (done.status, done.output) == (1, "")
+    assert "belongs to HTTP servers" in done.errors
+
+
+@requirement("RES-4")
+def test_a_named_server_gives_one_page_and_its_cursor(shell: Shell) -> None:
+    first = shell.run("mcp", "resources", "good", "--json").json
+    assert [resource["uri"] for resource in first["resources"]] == ["docs://guide"]
+    second = shell.run("mcp", "resources", "good", "--cursor", first["nextCursor"], "--json").json
+    assert [resource["uri"] for resource in second["resources"]] == ["docs://bytes"]
+    assert "nextCursor" not in second
+    assert f"--cursor {first['nextCursor']}" in shell.run("mcp", "resources", "good").errors
+
+
+def test_templates_are_listed(shell: Shell) -> None:
+    assert [t["uriTemplate"] for t in shell.run("mcp", "templates", "--json").json["resourceTemplates"]] == [
+        "docs://{page}"
+    ]
+
+
+# ---- read
+
+
+def test_a_resource_goes_into_a_pipe_as_it_is(shell: Shell) -> None:
+    assert shell.run("mcp", "read", "good", "docs://guide").output == "the guide\x1b[31m\n"
+    assert shell.run("mcp", "read", "good", " docs://bytes ").output == "hello"
+    document = shell.run("mcp", "read", "good", "docs://bytes", "--json").json
+    assert document == {
+        "server": "good",
+        "uri": "docs://bytes",
+        "contents": [{"uri": "docs://bytes", "mimeType": "image/png", "blob": "aGVsbG8="}],
+    }
+
+
+def test_a_resource_cannot_steer_a_terminal(shell: Shell) -> None:
+    seen = shell.run_at_terminal("mcp", "read", "good", "docs://guide")
+    assert "the guide\\x1b[31m" in seen
+    assert "\x1b[31m" not in seen
+
+
+# ---- call
+
+
+def test_a_tool_is_called_with_the_arguments_given(shell: Shell) -> None:
+    assert json.loads(shell.run("mcp", "call", "good", "echo", '{"a": 1}').output) == {"a": 1}
+    done = shell.run("mcp", "call", "good", "echo", "-", "--json", stdin='{"b": [2]}')
+    assert (done.status, done.json["isError"]) == (0, False)
+
+
+@requirement("LIF-3")
+def test_a_result_that_is_an_error_is_printed_and_fails_the_command(shell: Shell) -> None:
+    done = shell.run("mcp", "call", "good", "fail")
+    assert (done.status, done.output) == (1, "no such luck\n")
+    assert done.errors == "error: the tool fail of good answered that it failed\n"
+
+
+@requirement("CAT-8")
+def test_a_tool_that_is_filtered_out_cannot_be_called(shell: Shell) -> None:
+    done = shell.run("mcp", "call", "good", "hidden")
+    assert (done.status, done.output) == (1, "")
+    assert "cannot call the tool hidden of good" in done.errors
+
+
+# ---- what is wrong is said in one sentence
+
+
+@pytest.mark.parametrize(
+    ("status", "arguments", "parts"),
+    [
+        (2, ["mcp", "read", "zzzz", "docs://x"], ["there is no server 'zzzz'; there are broken, exits, good"]),
+        (2, ["mcp", "read", "goood", "docs://x"], ["there is no server 'goood'; did you mean good?"]),
+        (2, ["mcp", "read", "off", "docs://x"], ["the server off is disabled; set enabled = true in"]),
+        (2, ["mcp", "tools", "broken"], ["cannot use the server broken", "`url`"]),
+        (1, ["mcp", "tools", "exits"], ["'exits'", "; "]),
+        (1, ["mcp", "tools", "silent"], ["'silent'", "; "]),
+        (2, ["mcp", "call", "good", "ecco"], ["the server good has no tool 'ecco'; did you mean echo?"]),
+        (2, ["mcp", "call", "good", "echo", '{"a": '], ["the arguments", "line 1, column 7", "write a JSON object"]),
+        (2, ["mcp", "call", "good", "echo", "[1]"], ["the arguments: they must be a JSON object"]),
+        (2, ["mcp", "resources", "--cursor", "x"], ["cannot use --cursor without a server", "name the SERVER"]),
+        (2, ["mcp", "read", "good", "  "], ["without a URI", "`interlock mcp resources good` lists them"]),
+        (1, ["mcp", "read", "good", "docs://no"], ['"good" refused', "docs://no", "`interlock mcp resources good`"]),
+        (2, ["mcp", "list", "--config", "gone.toml"], ["gone.toml", "no such file", "check the path"]),
+        (2, ["mcp", "list", "--config", "bad.toml"], ["cannot read bad.toml:2:11", "correct that line"]),
+        (2, ["threads", "show", "nothing"], ["there is no thread 'nothing'; `interlock threads list`"]),
+        (2, ["exec", " "], ["the prompt is blank", "write what"]),
+        (2, ["exec", "hi"], ["none is named; use --model MODEL"]),
+        (2, ["exec", "hi", "-m", "x"], ["variable OPENAI_API_KEY is not set; set it"]),
+        (2, ["mcp", "trust"], ["there is nothing to trust in", ".mcp.json"]),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_with_a_way_out(
+    mixed: Shell, status: int, arguments: list[str], parts: list[str]
+) -> None:
+    mixed.write("bad.toml", "[mcp_servers.a]\ncommand = = 1\n")
+    done = mixed.run(*arguments)
+    assert (done.status, done.output) == (status, "")
+    assert done.errors.startswith("error: ")
+    assert done.errors.count("\n") == 1
+    assert [part for part in parts if part not in done.errors] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"), [(["lst"], "No such command"), (["mcp", "lst"], "Did you mean 'list'?")]
+)
+def test_an_unknown_command_is_refused_with_a_suggestion(tmp_path: Path, arguments: list[str], hint: str) -> None:
+    done = Shell(tmp_path).run(*arguments)
+    assert done.status == 2
+    assert hint in done.errors
+
+
+# ---- trust
+
+
+@requirement("CFG-3")
+def test_a_projects_servers_start_once_the_file_was_trusted(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    script = shell.write("script.json", "{}")
+    command = {"command": "python", "args": ["-m", "interlock.testing.server", str(script)], "env": {"K": "s3cret"}}
+    shell.write(".mcp.json", json.dumps({"mcpServers": {"here": command}}))
+
+    before = shell.run("mcp", "list", "--json")
+    assert before.json["servers"] == []
+    assert "run `interlock mcp trust`" in before.errors
+    trusted = shell.run("mcp", "trust")
+    assert f"here: python -m interlock.testing.server {script}" in trusted.errors
+    assert "s3cret" not in trusted.errors
+    assert [server["name"] for server in shell.run("mcp", "list", "--json").json["servers"]] == ["here"]
+    shell.write(".mcp.json", json.dumps({"mcpServers": {"other": command}}))
+    assert shell.run("mcp", "list", "--json").json["servers"] == []

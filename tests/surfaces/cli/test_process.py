@@ -1,0 +1,139 @@
+"""The command as a process: its start, its interruption, what it loads."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.manifest import requirement
+from tests.surfaces.cli.shell import COMMAND, PATIENCE, Shell
+
+HELP_LIMIT = 8.0
+"""Times the start of a bare interpreter."""
+
+
+def seconds(*command: str) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    return time.perf_counter() - began
+
+
+def lives(process: psutil.Process) -> bool:
+    """A killed process whose parent is gone stays a zombie until somebody reaps it."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def announced(pipe: Path) -> list[psutil.Process]:
+    """The processes whose numbers are written into the named pipe, once they are."""
+    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        readable, _, _ = select.select([descriptor], [], [], PATIENCE)
+        assert readable
+        return [psutil.Process(int(pid)) for pid in os.read(descriptor, 1024).split()]
+    finally:
+        os.close(descriptor)
+
+
+def test_help_takes_at_most_eight_times_a_bare_interpreter() -> None:
+    rounds = [(seconds(sys.executable, "-c", "pass"), seconds(*COMMAND, "--help")) for _ in range(9)]
+    bare, ours = min(r[0] for r in rounds), min(r[1] for r in rounds)
+    assert ours <= HELP_LIMIT * bare
+
+
+def test_help_loads_nothing_of_what_commands_need() -> None:
+    code = (
+        "import sys\nfrom interlock.surfaces.cli.main import main\nsys.argv = ['interlock', '--help']\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "slow = ('rich', 'anyio', 'pydantic', 'mcp', 'asyncio', 'sqlalchemy', 'aiohttp')\n"
+        "print([module for module in slow if module in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_shown(tmp_path: Path) -> None:
+    done = Shell(tmp_path).run("--version")
+    assert (done.status, done.output) == (0, f"interlock {version('interlock')}\n")
+
+
+def test_without_typer_one_sentence_names_the_extra() -> None:
+    code = "import sys\nsys.modules['typer'] = None\nfrom interlock.surfaces.cli.main import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert done.stderr == "error: the command line needs typer, which is not installed; pip install 'interlock[cli]'\n"
+
+
+def test_help_names_every_command() -> None:
+    script = Path(sys.executable).parent / "interlock"
+    done = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=50)
+    assert [word for word in ("demo", "exec", "mcp", "threads") if word not in done.stdout] == []
+
+
+@requirement("CON-5")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_ends_within_two_seconds_and_leaves_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    shell = Shell(tmp_path)
+    pipe = tmp_path / "started"
+    os.mkfifo(pipe)
+    stubborn = f"trap '' TERM INT; sleep 600 & echo $$ $! > {pipe}; while true; do wait; done"
+    shell.configure(f"[mcp_servers.stubborn]\ncommand = 'bash'\nargs = ['-c', {json.dumps(stubborn)}]")
+    with subprocess.Popen(
+        [*COMMAND, "mcp", "list"], cwd=tmp_path, env=shell.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        servers = announced(pipe)
+        began = time.monotonic()
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=PATIENCE)
+
+    assert time.monotonic() - began < 2.0
+    assert process.returncode == 128 + number
+    assert (output, errors) == (b"", b"")
+    assert [server for server in servers if lives(server)] == []
+
+
+def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.Popen(
+        [*COMMAND, "mcp", "tools"], cwd=shell.folder, env=shell.environment(), stdout=writing, stderr=subprocess.PIPE
+    )
+    os.close(writing)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert errors == b""
+
+
+def test_a_defect_is_one_sentence_unless_a_traceback_was_asked_for(shell: Shell) -> None:
+    code = (
+        "import interlock.surfaces.cli.running as running\n"
+        "async def work(closing): raise KeyError('inside')\n"
+        "print(running.run(work))"
+    )
+
+    def errors(**environment: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=shell.environment(**environment),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        ).stderr
+
+    assert errors() == (
+        "error: interlock broke inside (KeyError); set INTERLOCK_TRACEBACK=1 to see where, and report it\n"
+    )
+    assert "Traceback" in errors(INTERLOCK_TRACEBACK="1")
