@@ -1,6 +1,6 @@
 """The index of Threads, asked through SQLAlchemy: the same questions to SQLite and PostgreSQL.
 
-Owns: the queries behind `find` and `threads`.
+Owns: the queries behind `find`, `threads` and `memory_uses`.
 Never: writes.
 """
 
@@ -9,9 +9,11 @@ from typing import Any
 from sqlalchemy import Row, Select, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from interlock.stores.schema import memory_uses as uses
 from interlock.stores.schema import threads as table
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadRecord
+from interlock.vocabulary.memory import MemoryUse
 
 MAXIMUM_PAGE = 1000
 
@@ -25,11 +27,23 @@ async def find(engine: AsyncEngine, thread_id: str) -> ThreadRecord | None:
 async def threads(
     engine: AsyncEngine, *, limit: int, before: int | None, before_id: str | None
 ) -> tuple[ThreadRecord, ...]:
-    if not 1 <= limit <= MAXIMUM_PAGE:
-        raise InvalidRequest(f"cannot list {limit} threads at once; ask for 1 to {MAXIMUM_PAGE}", limit=limit)
+    _check(limit)
     async with engine.connect() as connection:
         rows = await connection.execute(_page(before, before_id).limit(limit))
     return tuple(_record(row) for row in rows)
+
+
+async def memory_uses(engine: AsyncEngine, *, limit: int) -> tuple[MemoryUse, ...]:
+    _check(limit)
+    query = select(uses).order_by(uses.c.uses.desc(), uses.c.last_used_at.desc(), uses.c.thread_id).limit(limit)
+    async with engine.connect() as connection:
+        rows = await connection.execute(query)
+    return tuple(MemoryUse(**row._mapping) for row in rows)
+
+
+def _check(limit: int) -> None:
+    if not 1 <= limit <= MAXIMUM_PAGE:
+        raise InvalidRequest(f"cannot list {limit} at once; ask for 1 to {MAXIMUM_PAGE}", limit=limit)
 
 
 def _page(before: int | None, before_id: str | None) -> Select[Any]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from interlock.vocabulary.errors import InvalidRequest
-from interlock.vocabulary.ports import EventStore
+from interlock.vocabulary.ports import Store
 
 
-def open_store(place: str | Path) -> AbstractAsyncContextManager[EventStore]:
+def open_store(place: str | Path) -> AbstractAsyncContextManager[Store]:
     """The store at `place`: a path, `sqlite:///path` (four slashes for an absolute one), or `postgresql://…`.
 
     InvalidRequest for another scheme; StorageFailed, on entering, when the store cannot be used.
@@ -41,13 +41,13 @@ def _path_of(url: str) -> Path:
     return Path(rest.removeprefix("/"))
 
 
-def _sqlite(path: Path) -> AbstractAsyncContextManager[EventStore]:
+def _sqlite(path: Path) -> AbstractAsyncContextManager[Store]:
     from interlock.stores.sqlite import open_sqlite
 
     return open_sqlite(path.expanduser())
 
 
-def _postgres(url: str) -> AbstractAsyncContextManager[EventStore]:
+def _postgres(url: str) -> AbstractAsyncContextManager[Store]:
     try:
         from interlock.stores.postgres import open_postgres
     except ModuleNotFoundError as error:

@@ -23,9 +23,10 @@ from interlock.stores.postgres_failures import shown, storage_failed
 from interlock.stores.postgres_session import CONNECT_SECONDS, RETRY_SECONDS, Connection, PostgresSession
 from interlock.stores.revision import HEAD
 from interlock.stores.sequence import contiguous, moved_on
-from interlock.stores.summary import Change, change_of
+from interlock.stores.summary import Change, change_of, storable
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
+from interlock.vocabulary.memory import MemoryUse
 
 PAGE_ROWS, PAGE_BYTES = 200, 1024 * 1024
 """One page of `read`: whichever bound is met first ends it."""
@@ -55,6 +56,12 @@ _STORE_NEXT = _STORE.format(
 _STORED = """SELECT at, kind, version, payload FROM events
     WHERE thread_id = $1 AND sequence > $2 AND sequence <= $3 ORDER BY sequence"""
 _LAST_SEQUENCE = "SELECT last_sequence FROM threads WHERE thread_id = $1"
+_COUNT_USES = """INSERT INTO memory_uses (thread_id, uses, last_used_at)
+    SELECT thread_id, 1, $2::bigint FROM threads WHERE thread_id = ANY($1::text[])
+    ON CONFLICT (thread_id) DO UPDATE SET uses = memory_uses.uses + 1, last_used_at = excluded.last_used_at"""
+_DELETE = """WITH a AS (DELETE FROM checkpoints WHERE thread_id = $1),
+    b AS (DELETE FROM memory_uses WHERE thread_id = $1),
+    c AS (DELETE FROM events WHERE thread_id = $1) DELETE FROM threads WHERE thread_id = $1"""
 _PAGE = text("""
     SELECT sequence, at, kind, version, payload FROM (
         SELECT page.*, sum(octet_length(payload)) OVER (ORDER BY sequence) - octet_length(payload) AS before
@@ -65,7 +72,7 @@ _PAGE = text("""
 
 @asynccontextmanager
 async def open_postgres(url: str, *, retry_seconds: float = RETRY_SECONDS) -> AsyncIterator["PostgresStore"]:
-    """The store at a postgresql:// URL, migrated as needed; an EventStore. StorageFailed if it cannot be used."""
+    """The store at a postgresql:// URL, migrated as needed; a Store. StorageFailed if it cannot be used."""
     url = "postgresql://" + url.partition("://")[2]
     database = shown(url)
     engine = _engine(url)
@@ -81,7 +88,7 @@ async def open_postgres(url: str, *, retry_seconds: float = RETRY_SECONDS) -> As
 
 
 class PostgresStore:
-    """An EventStore (see vocabulary.ports). Made by `open_postgres`."""
+    """A Store (see vocabulary.ports). Made by `open_postgres`."""
 
     def __init__(self, database: str, session: PostgresSession, engine: AsyncEngine) -> None:
         self._database = database
@@ -135,6 +142,21 @@ class PostgresStore:
     ) -> tuple[ThreadRecord, ...]:
         with _translated("list the threads of", self._database):
             return await index.threads(self._engine, limit=limit, before=before, before_id=before_id)
+
+    async def count_memory_uses(self, thread_ids: Sequence[str], *, at: int) -> None:
+        ids = [storable(thread_id) for thread_id in thread_ids]
+        # Not tried again: nobody knows whether a lost attempt counted, and no use may count twice.
+        await self._session.perform(
+            "count uses in", lambda connection, _: connection.execute(_COUNT_USES, ids, at), retry=False
+        )
+
+    async def memory_uses(self, *, limit: int = 50) -> tuple[MemoryUse, ...]:
+        with _translated("look into", self._database):
+            return await index.memory_uses(self._engine, limit=limit)
+
+    async def delete_thread(self, thread_id: str) -> None:
+        place = checked(thread_id)
+        await self._session.perform("delete a thread in", lambda connection, _: connection.execute(_DELETE, place))
 
     async def _page(self, thread_id: str, after: int) -> list[StoredEvent]:
         bounds = {"thread_id": thread_id, "after": after, "rows": PAGE_ROWS, "bytes": PAGE_BYTES}

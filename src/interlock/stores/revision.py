@@ -4,4 +4,4 @@ Owns: one word.
 Never: grows.
 """
 
-HEAD = "0001"
+HEAD = "0002"

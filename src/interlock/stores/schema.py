@@ -6,11 +6,11 @@ Never: creates them; migrations do.
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, MetaData, Table, Text
 
 from interlock.stores.revision import HEAD
 
-__all__ = ["HEAD", "claims", "events", "metadata", "threads"]
+__all__ = ["HEAD", "checkpoints", "claims", "events", "memory_uses", "metadata", "threads"]
 
 metadata: Final = MetaData()
 
@@ -41,6 +41,26 @@ threads: Final = Table(
     Column("last_sequence", BigInteger, nullable=False),
     Column("archived", Boolean, nullable=False),
 )
+
+memory_uses: Final = Table(
+    "memory_uses",
+    metadata,
+    Column("thread_id", Text, primary_key=True),
+    Column("uses", BigInteger, nullable=False),
+    Column("last_used_at", BigInteger, nullable=False),
+)
+"""How often answers cited the memory that was made of a Thread."""
+
+checkpoints: Final = Table(
+    "checkpoints",
+    metadata,
+    Column("thread_id", Text, primary_key=True),
+    Column("sequence", BigInteger, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+"""Folded states, which save reading a long Thread from its start; never the authority, and may be deleted."""
 
 claims: Final = Table(
     "claims",

@@ -23,9 +23,11 @@ from interlock.stores.identity import checked
 from interlock.stores.outcome import Outcome
 from interlock.stores.sequence import contiguous
 from interlock.stores.sqlite_failures import storage_failed
-from interlock.stores.sqlite_writer import Append, SqliteWriter
-from interlock.stores.summary import change_of
+from interlock.stores.sqlite_writer import SqliteWriter
+from interlock.stores.sqlite_writes import COUNT_USE, DELETE, Append, Statements
+from interlock.stores.summary import change_of, storable
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
+from interlock.vocabulary.memory import MemoryUse
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -44,7 +46,7 @@ _PAGE = """SELECT sequence, at, kind, version, payload FROM events
 
 @asynccontextmanager
 async def open_sqlite(path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> AsyncIterator["SqliteStore"]:
-    """The store in the file `path`, made and migrated as needed; an EventStore. StorageFailed if it cannot be used."""
+    """The store in the file `path`, made and migrated as needed; a Store. StorageFailed if it cannot be used."""
     connection = await anyio.to_thread.run_sync(sqlite_file.prepare, path, busy_timeout)
     store = SqliteStore(path, SqliteWriter(path, connection), busy_timeout)
     try:
@@ -55,7 +57,7 @@ async def open_sqlite(path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> Asyn
 
 
 class SqliteStore:
-    """An EventStore (see vocabulary.ports). Made by `open_sqlite`."""
+    """A Store (see vocabulary.ports). Made by `open_sqlite`."""
 
     def __init__(self, path: Path, writer: SqliteWriter, busy_timeout: float) -> None:
         self._path = path
@@ -80,7 +82,7 @@ class SqliteStore:
             change=change_of(events),
             outcome=Outcome(),
         )
-        await self._writer.append(append)
+        await self._writer.write(append)
         return tuple(
             StoredEvent(thread_id=thread_id, sequence=sequence, at=at, event=event)
             for sequence, event in enumerate(events, after + 1)
@@ -116,6 +118,20 @@ class SqliteStore:
 
         with sqlite_file.translated("list the threads of", self._path):
             return await index.threads(self._index(), limit=limit, before=before, before_id=before_id)
+
+    async def count_memory_uses(self, thread_ids: Sequence[str], *, at: int) -> None:
+        ids = sorted({storable(thread_id) for thread_id in thread_ids})
+        await self._writer.write(Statements(steps=((COUNT_USE, [(at, one) for one in ids]),), outcome=Outcome()))
+
+    async def memory_uses(self, *, limit: int = 50) -> tuple[MemoryUse, ...]:
+        from interlock.stores import index
+
+        with sqlite_file.translated("look into", self._path):
+            return await index.memory_uses(self._index(), limit=limit)
+
+    async def delete_thread(self, thread_id: str) -> None:
+        place = [(checked(thread_id),)]
+        await self._writer.write(Statements(steps=[(statement, place) for statement in DELETE], outcome=Outcome()))
 
     async def close(self) -> None:
         """Store what waits, then let the file go."""

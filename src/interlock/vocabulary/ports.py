@@ -1,6 +1,6 @@
 """What a room needs of the world, as Protocols.
 
-Owns: the ports: Connection, EventStore, Model, Clock.
+Owns: the ports: Connection, EventStore, MemoryUses, Model, Clock.
 Never: implements one.
 """
 
@@ -11,6 +11,8 @@ from typing import Protocol
 from interlock.vocabulary.conversation import ModelEvent, ModelRequest
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
 from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.memory import MemoryUse
+from interlock.vocabulary.question import Elicitation
 from interlock.vocabulary.resource import (
     Completion,
     Listing,
@@ -35,6 +37,28 @@ class Clock(Protocol):
 
     def now_milliseconds(self) -> int:
         """Since the Unix epoch."""
+        ...
+
+
+class Respondent(Protocol):
+    """Whom the questions of a server reach: a Thread, for one of its requests or for all that are nobody's.
+
+    `call_id` and `turn_id` are those of the request; None where it belongs to no call, or no turn.
+    """
+
+    @property
+    def call_id(self) -> str | None: ...
+
+    @property
+    def turn_id(self) -> str | None: ...
+
+    async def answers(self, elicitations: Sequence[Elicitation]) -> Sequence[JsonObject]:
+        """The results for the server, in order. Cancelling withdraws the questions (QST-5).
+
+        Raises:
+            InvalidRequest: one of them is malformed, to be answered as a protocol error; nobody was asked any.
+            StorageFailed: a fact could not be stored.
+        """
         ...
 
 
@@ -74,7 +98,13 @@ class Connection(Protocol):
     ) -> Listing[ResourceTemplate]: ...
 
     async def read_resource(
-        self, uri: str, *, timeout: float, meta: JsonObject | None = None, fresh: bool = False
+        self,
+        uri: str,
+        *,
+        timeout: float,
+        meta: JsonObject | None = None,
+        fresh: bool = False,
+        respondent: Respondent | None = None,
     ) -> ResourceRead: ...
 
     async def subscribe_resource(self, uri: str, *, timeout: float) -> None:
@@ -92,6 +122,7 @@ class Connection(Protocol):
         on_progress: OnProgress | None = None,
         meta: JsonObject | None = None,
         safe_to_repeat: bool = False,
+        respondent: Respondent | None = None,
     ) -> ToolResult:
         """Call the tool by its remote name.
 
@@ -101,7 +132,9 @@ class Connection(Protocol):
 
     async def list_all_prompts(self, *, timeout: float, fresh: bool = False) -> Listing[Prompt]: ...
 
-    async def get_prompt(self, name: str, arguments: dict[str, str], *, timeout: float) -> PromptResult: ...
+    async def get_prompt(
+        self, name: str, arguments: dict[str, str], *, timeout: float, respondent: Respondent | None = None
+    ) -> PromptResult: ...
 
     async def complete(
         self, reference: JsonObject, argument: str, value: str, *, context: dict[str, str], timeout: float
@@ -142,6 +175,26 @@ class EventStore(Protocol):
         To continue a list, pass the last record's `updated_at` as `before` and its `thread_id` as
         `before_id`; without `before_id` the list continues below that time.
         """
+        ...
+
+
+class MemoryUses(Protocol):
+    """How often the memories made of Threads were cited (MEM-5). All methods raise StorageFailed."""
+
+    async def count_memory_uses(self, thread_ids: Sequence[str], *, at: int) -> None:
+        """One use more for each of these Threads, all in one transaction; ids of no stored Thread are skipped."""
+        ...
+
+    async def memory_uses(self, *, limit: int = 50) -> tuple[MemoryUse, ...]:
+        """The most used first."""
+        ...
+
+
+class Store(EventStore, MemoryUses, Protocol):
+    """All that a Host keeps. All methods raise StorageFailed."""
+
+    async def delete_thread(self, thread_id: str) -> None:
+        """Forget a Thread and all that is stored of it; the caller holds its claim. No Thread: nothing happens."""
         ...
 
 

@@ -1,0 +1,87 @@
+"""What is written to an SQLite database: events at the end of a Thread, and all else.
+
+Owns: the statements of every write.
+Never: begins or ends a transaction; the writer does.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interlock.stores.codec import Row
+from interlock.stores.sequence import moved_on
+from interlock.stores.sqlite_writer import Write
+from interlock.stores.summary import Change
+from interlock.vocabulary.errors import StorageFailed
+
+_INSERT_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_THREAD = """INSERT OR IGNORE INTO threads
+    (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)"""
+_MOVE_THREAD = "UPDATE threads SET updated_at = ?, last_sequence = ? WHERE thread_id = ? AND last_sequence = ?"
+_CHANGE_THREAD = """UPDATE threads SET updated_at = ?, last_sequence = ?,
+    turns = turns + ?, name = CASE WHEN ? THEN ? ELSE name END, model = coalesce(?, model),
+    preview = CASE WHEN preview = '' THEN ? ELSE preview END
+    WHERE thread_id = ? AND last_sequence = ?"""
+_LAST_SEQUENCE = "SELECT last_sequence FROM threads WHERE thread_id = ?"
+
+COUNT_USE = """INSERT INTO memory_uses (thread_id, uses, last_used_at)
+    SELECT thread_id, 1, ? FROM threads WHERE thread_id = ?
+    ON CONFLICT (thread_id) DO UPDATE SET uses = uses + 1, last_used_at = excluded.last_used_at"""
+SAVE_CHECKPOINT = """INSERT OR REPLACE INTO checkpoints (thread_id, sequence, version, digest, payload)
+    SELECT thread_id, ?, ?, ?, ? FROM threads WHERE thread_id = ?"""
+DELETE = tuple(
+    f"DELETE FROM {table} WHERE thread_id = ?"  # noqa: S608 -- our own tables
+    for table in ("checkpoints", "memory_uses", "events", "threads")
+)
+COPY_EVENTS = """INSERT INTO events (thread_id, sequence, at, kind, version, payload)
+    SELECT ?, sequence, at, kind, version, payload FROM events
+    WHERE thread_id = ? AND sequence > 1 AND sequence <= ?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append(Write):
+    """Events of one Thread, encoded, that are to be stored together."""
+
+    thread_id: str
+    after: int
+    at: int
+    rows: Sequence[Row]
+    change: Change
+
+    def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
+        """Nothing is written when the Thread has moved on."""
+        if not self._move_thread(connection):
+            found = connection.execute(_LAST_SEQUENCE, (self.thread_id,)).fetchone()
+            return moved_on(self.thread_id, self.after, 0 if found is None else found[0])
+        rows = [(self.thread_id, sequence, self.at, *row) for sequence, row in enumerate(self.rows, self.after + 1)]
+        if len(rows) == 1:
+            connection.execute(_INSERT_EVENT, rows[0])
+        else:
+            connection.executemany(_INSERT_EVENT, rows)
+        return None
+
+    def _move_thread(self, connection: sqlite3.Connection) -> bool:
+        change, last = self.change, self.after + len(self.rows)
+        place = (self.thread_id, self.after)
+        if self.after == 0:
+            line = (self.thread_id, self.at, self.at, change.name, change.preview, change.model)
+            moved = connection.execute(_INSERT_THREAD, (*line, change.turns, last))
+        elif change.changes_nothing:
+            moved = connection.execute(_MOVE_THREAD, (self.at, last, *place))
+        else:
+            news = (change.turns, change.named, change.name, change.model, change.preview)
+            moved = connection.execute(_CHANGE_THREAD, (self.at, last, *news, *place))
+        return moved.rowcount == 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements(Write):
+    """Statements with the rows of their parameters, all of them or none."""
+
+    steps: Sequence[tuple[str, Sequence[Sequence[object]]]]
+
+    def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
+        for statement, rows in self.steps:
+            connection.executemany(statement, rows)
+        return None
