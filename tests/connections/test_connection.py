@@ -264,6 +264,26 @@ async def test_the_breaker_stops_a_crash_loop() -> None:
     assert server.openings == 3
 
 
+@requirement("CON-6")
+async def test_a_server_that_dies_as_soon_as_it_is_up_is_not_waited_for() -> None:
+    server = FakeServer()
+    async with connected(server) as connection:
+        await connection.ready(PATIENCE)
+        for number in (1, 2):
+            server.sessions[-1].die()
+            await until(lambda number=number: len(server.sessions) > number)  # type: ignore[misc]  # binds now
+            await until(lambda: status(connection) is ServerStatus.READY)
+        assert text(await connection.call_tool("echo", {}, timeout=PATIENCE)) == "session 3"
+        for number in (3, 4):
+            server.sessions[-1].die()
+            await until(lambda number=number: len(server.sessions) > number)  # type: ignore[misc]  # binds now
+            await until(lambda: status(connection) is ServerStatus.READY)
+        server.sessions[-1].die()
+        await until(lambda: status(connection) is ServerStatus.FAILED)
+        error = await failure(connection.call_tool("echo", {}, timeout=PATIENCE))
+    assert (error.kind, error.effect) == ("unavailable", "none")
+
+
 async def test_the_era_that_worked_is_tried_first_at_the_restart() -> None:
     server = FakeServer(era="stateless")
     async with connected(server) as connection:
@@ -410,7 +430,7 @@ async def test_an_error_of_the_server_to_a_call_stays_its_own() -> None:
         assert await failure(connection.call_tool("gone", {}, timeout=PATIENCE)) is rejected
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("input_required", "unsupported"), ("telepathy", "protocol")])
+@pytest.mark.parametrize(("kind", "expected"), [("input_required", "protocol"), ("telepathy", "protocol")])
 async def test_a_result_that_is_no_answer_is_never_read_as_complete(kind: str, expected: str) -> None:
     result = {"resultType": kind, "content": [{"type": "text", "text": "secret"}]}
     async with connected(FakeServer(era="stateless", answer=lambda *_: result)) as connection:
@@ -576,3 +596,32 @@ async def test_after_a_header_mismatch_the_tools_are_listed_again_and_the_call_r
     async with connected(server) as connection:
         assert text(await connection.call_tool("echo", {}, timeout=PATIENCE)) == "at last"
     assert [method for method, _ in server.sessions[0].asked] == ["tools/call", "tools/list", "tools/call"]
+
+
+async def test_those_who_list_at_the_same_time_share_one_listing_until_it_changes() -> None:
+    server = FakeServer()
+    go = server.hold("tools/list")
+    listings: list[Any] = []
+    async with connected(server) as connection, anyio.create_task_group() as tasks:
+
+        async def listing() -> None:
+            listings.append(await connection.list_tools(timeout=PATIENCE))
+
+        await connection.ready(PATIENCE)
+        for _ in range(10):
+            tasks.start_soon(listing)
+        await server.arrivals["tools/list"].wait()
+        await server.sessions[0].notify_us("notifications/tools/list_changed")
+        tasks.start_soon(listing)
+        await until(lambda: len(server.sessions[0].asked) == 2)
+        go.set()
+    assert len(listings) == 11
+    assert len(server.sessions[0].asked) == 2
+
+
+async def test_a_listing_that_takes_too_long_fails_those_whose_deadline_has_passed() -> None:
+    server = FakeServer()
+    server.hold("tools/list")
+    async with connected(server) as connection:
+        error = await failure(connection.list_tools(timeout=0.02))
+    assert error.kind == "deadline"

@@ -5,19 +5,20 @@ Never: knows what a method means beyond its Request, or starts a session.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 import anyio
 
 from interlock.connections import convert
 from interlock.connections.cache import CACHEABLE, Cache
+from interlock.connections.elicitations import MAXIMUM_ROUNDS, InFlight, InputRequired, answers, read_input_required
 from interlock.connections.paging import PageWalk
 from interlock.connections.session import Session
 from interlock.connections.supervisor import HTTP_PAUSES, Supervisor, retryable
-from interlock.vocabulary.errors import Effect, ServerFailed
+from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.ports import OnProgress
+from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.resource import Listing, Page
 from interlock.vocabulary.server import HttpTransport
 from interlock.vocabulary.tool import BadEntry
@@ -35,6 +36,7 @@ class Request:
 
     `repeatable`: doing it twice is as good as once (CON-7). `capability`: what the server must have advertised; with
     it, "method not found" means that the server lacks it too. `fresh`: no kept result will do (CON-17).
+    `respondent` answers what the server asks before it answers.
     """
 
     method: str
@@ -45,6 +47,7 @@ class Request:
     meta: JsonObject | None = None
     input_schema: JsonObject | None = None
     fresh: bool = False
+    respondent: Respondent | None = None
 
     @property
     def effect(self) -> Effect:
@@ -66,10 +69,11 @@ class Listed(Generic[Decoded]):
 
 
 class Asker:
-    """Asks one server. `cache` is for whoever hears that something changed."""
+    """Asks one server. `cache` is for whoever hears that something changed, `in_flight` for whoever is asked back."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self.cache = Cache()
+        self.in_flight = InFlight()
         self._supervisor = supervisor
         self._server = supervisor.name
         self._cached_for: Session | None = None
@@ -101,7 +105,31 @@ class Asker:
         return Listing(entries=tuple(entries), bad=tuple(fallen))
 
     async def ask(self, request: Request, *, deadline: float) -> JsonObject:
-        """The complete result of `request`, all waiting included, or ServerFailed.
+        """The complete result of `request`, all waiting included but that for people (CON-11), or ServerFailed.
+
+        A result that asks for input first (2026-07-28) is answered and the request sent again under a new id, in a
+        bounded number of rounds (QST-8).
+        """
+        current = request
+        for _ in range(MAXIMUM_ROUNDS + 1):
+            result = await self._answered(current, deadline)
+            if not isinstance(result, InputRequired):
+                return result
+            began = anyio.current_time()
+            given = await self._given(request, result)
+            deadline += anyio.current_time() - began
+            current = replace(request, params=result.params(request.params, given), fresh=True)
+        reason = f"it asked for input more than {MAXIMUM_ROUNDS} times"
+        raise convert.broken(self._server, request.method, reason, effect=request.effect)
+
+    async def _given(self, request: Request, required: InputRequired) -> tuple[JsonObject, ...]:
+        try:
+            return await answers(request.respondent, tuple(required.questions.values()))
+        except InvalidRequest as error:
+            raise convert.broken(self._server, request.method, error.message, effect=request.effect) from error
+
+    async def _answered(self, request: Request, deadline: float) -> JsonObject | InputRequired:
+        """One round.
 
         A request that met a lost session is sent once more on the next one when that is safe: when it is repeatable,
         or cannot have had any effect (CON-7). The end of a process is no such case: its calls in flight fail (CON-6).
@@ -129,13 +157,13 @@ class Asker:
     async def _session(self, deadline: float) -> Session:
         return await self._supervisor.ready_session(deadline - anyio.current_time())
 
-    async def _once(self, session: Session, request: Request, deadline: float) -> JsonObject:
+    async def _once(self, session: Session, request: Request, deadline: float) -> JsonObject | InputRequired:
         self._require(session, request)
         keep = session.era == "stateless" and request.method in CACHEABLE and request.meta is None
         if keep and (kept := self._kept(session, request)) is not None:
             return kept
         result = await self._send(session, request, deadline)
-        if keep:
+        if keep and not isinstance(result, InputRequired) and "requestState" not in request.params:
             self.cache.put(request.method, request.params, result, anyio.current_time())
         return result
 
@@ -145,20 +173,21 @@ class Asker:
             self._cached_for = session
         return None if request.fresh else self.cache.get(request.method, request.params, anyio.current_time())
 
-    async def _send(self, session: Session, request: Request, deadline: float) -> JsonObject:
+    async def _send(self, session: Session, request: Request, deadline: float) -> JsonObject | InputRequired:
         remaining = deadline - anyio.current_time()
         if remaining <= 0:
             text = f"no time was left to send {request.method} to server {self._server!r}"
             raise ServerFailed(text, server=self._server, kind="deadline")
         try:
-            result = await session.request(
-                request.method,
-                request.params,
-                timeout=remaining,
-                on_progress=request.on_progress,
-                meta=request.meta,
-                input_schema=request.input_schema,
-            )
+            with self.in_flight.one(request.respondent):
+                result = await session.request(
+                    request.method,
+                    request.params,
+                    timeout=remaining,
+                    on_progress=request.on_progress,
+                    meta=request.meta,
+                    input_schema=request.input_schema,
+                )
         except ServerFailed as error:
             if error.kind == "rejected" and "cursor" in request.params:
                 self.cache.drop(request.method)  # pages that belong together go together (specification: caching)
@@ -167,18 +196,18 @@ class Asker:
             raise
         return self._complete(result, request, session)
 
-    def _complete(self, result: JsonObject, request: Request, session: Session) -> JsonObject:
+    def _complete(self, result: JsonObject, request: Request, session: Session) -> JsonObject | InputRequired:
         """The one place where a result that is no answer yet is told from one that is."""
         match convert.result_kind(result, session.era):
             case "complete":
                 return result
             case "input_required":
-                raise ServerFailed(
-                    f"server {self._server!r} asks for the user's input before it answers {request.method}, "
-                    "which is not offered yet",
+                return read_input_required(
+                    result,
                     server=self._server,
-                    kind="unsupported",
+                    method=request.method,
                     effect=request.effect,
+                    respondent=request.respondent,
                 )
             case "unknown":
                 reason = "its resultType is not known"

@@ -6,13 +6,17 @@ Never: starts or ends a session (its Supervisor does), keeps a list for others, 
 
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import anyio
 
 from interlock.connections import convert
 from interlock.connections.asking import Asker, Listed, Request
+from interlock.connections.elicitations import ELICIT, answer_request
+from interlock.connections.flight import Flight
 from interlock.connections.notices import Listeners, OnChange, change_of
 from interlock.connections.outputs import Outputs
 from interlock.connections.session import OnNotification, Session
@@ -20,7 +24,7 @@ from interlock.connections.subscriptions import Subscriptions
 from interlock.connections.supervisor import Supervisor
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.ports import OnProgress
+from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.resource import (
     Completion,
     Listing,
@@ -70,9 +74,15 @@ class SupervisedConnection:
         self._listeners = Listeners(supervisor.name)
         self._subscriptions = Subscriptions(self._listeners.tell)
         self._outputs = Outputs({})
+        self._listing: Flight[Listing[Tool]] = Flight()
         self._sessions = 0
-        theirs = supervisor.handlers.on_notification
-        supervisor.handlers = replace(supervisor.handlers, on_notification=self._before(theirs))
+        handlers = supervisor.handlers
+        asked = {ELICIT: self._elicited} if handlers.respondent is not None else {}
+        supervisor.handlers = replace(
+            handlers,
+            on_notification=self._before(handlers.on_notification),
+            on_request={**handlers.on_request, **asked},
+        )
         supervisor.companion = self._accompany
         supervisor.listen(lambda: self._listeners.tell("status"))
 
@@ -96,7 +106,18 @@ class SupervisedConnection:
     # ---- tools
 
     async def list_tools(self, *, timeout: float, fresh: bool = False) -> Listing[Tool]:
-        """Every page. A server that does not advertise tools has none."""
+        """Every page. A server that does not advertise tools has none.
+
+        Those who ask at the same time share one listing: a server that many Threads share is not asked by each.
+        """
+        ask = partial(self._list_tools, timeout=timeout, fresh=fresh)
+        try:
+            return await (ask() if fresh else self._listing.join(ask, deadline=_deadline(timeout)))
+        except TimeoutError:
+            text = f"server {self.server!r} did not list its tools within {timeout:g} s"
+            raise ServerFailed(text, server=self.server, kind="deadline") from None
+
+    async def _list_tools(self, *, timeout: float, fresh: bool) -> Listing[Tool]:
         deadline = _deadline(timeout)
         session = await self.supervisor.ready_session(timeout)
         if "tools" not in session.capabilities:
@@ -114,12 +135,18 @@ class SupervisedConnection:
         on_progress: OnProgress | None = None,
         meta: JsonObject | None = None,
         safe_to_repeat: bool = False,
+        respondent: Respondent | None = None,
     ) -> ToolResult:
         """The result, also one that breaks the tool's output schema; that is a diagnostic."""
         deadline = _deadline(timeout)
         params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
         request = Request(
-            method="tools/call", params=params, repeatable=safe_to_repeat, on_progress=on_progress, meta=meta
+            method="tools/call",
+            params=params,
+            repeatable=safe_to_repeat,
+            on_progress=on_progress,
+            meta=meta,
+            respondent=respondent,
         )
         try:
             raw = await self._asker.ask(self._with_schema(request, name), deadline=deadline)
@@ -158,9 +185,22 @@ class SupervisedConnection:
         return await self._asker.walk(TEMPLATES, deadline=_deadline(timeout), fresh=fresh)
 
     async def read_resource(
-        self, uri: str, *, timeout: float, meta: JsonObject | None = None, fresh: bool = False
+        self,
+        uri: str,
+        *,
+        timeout: float,
+        meta: JsonObject | None = None,
+        fresh: bool = False,
+        respondent: Respondent | None = None,
     ) -> ResourceRead:
-        request = Request(method="resources/read", params={"uri": uri}, capability="resources", meta=meta, fresh=fresh)
+        request = Request(
+            method="resources/read",
+            params={"uri": uri},
+            capability="resources",
+            meta=meta,
+            fresh=fresh,
+            respondent=respondent,
+        )
         return convert.resource_read(await self._asker.ask(request, deadline=_deadline(timeout)), server=self.server)
 
     async def subscribe_resource(self, uri: str, *, timeout: float) -> None:
@@ -195,9 +235,11 @@ class SupervisedConnection:
     async def list_all_prompts(self, *, timeout: float, fresh: bool = False) -> Listing[Prompt]:
         return await self._asker.walk(PROMPTS, deadline=_deadline(timeout), fresh=fresh)
 
-    async def get_prompt(self, name: str, arguments: dict[str, str], *, timeout: float) -> PromptResult:
+    async def get_prompt(
+        self, name: str, arguments: dict[str, str], *, timeout: float, respondent: Respondent | None = None
+    ) -> PromptResult:
         params = {"name": name, "arguments": arguments} if arguments else {"name": name}
-        request = Request(method="prompts/get", params=params, capability="prompts")
+        request = Request(method="prompts/get", params=params, capability="prompts", respondent=respondent)
         result = await self._asker.ask(request, deadline=_deadline(timeout))
         return convert.prompt_result(result, server=self.server)
 
@@ -211,7 +253,13 @@ class SupervisedConnection:
         result = await self._asker.ask(request, deadline=_deadline(timeout))
         return convert.completion(result, server=self.server)
 
-    # ---- what servers tell by themselves
+    # ---- what servers ask and tell by themselves
+
+    async def _elicited(self, params: JsonObject) -> JsonObject:
+        """An older server asks. Its deadlines stand still until it has the answer (CON-11)."""
+        session = self.supervisor.session  # None while it is still starting, when only the start-up deadline runs
+        with session.paused() if session is not None else nullcontext():
+            return await answer_request(self.server, params, self._asker.in_flight, self.supervisor.handlers.respondent)
 
     async def _accompany(self, session: Session) -> None:
         self._sessions += 1
@@ -235,6 +283,8 @@ class SupervisedConnection:
         kind, uri = change
         for outdated in OUTDATED.get(kind, ()):
             self._asker.cache.drop(outdated)
+        if kind == "tools":
+            self._listing.outdated()
         if uri is not None:
             self._asker.cache.drop("resources/read", {"uri": uri})
         self._listeners.tell(kind, uri)

@@ -14,7 +14,7 @@ from interlock.connections.diagnostics import Diagnostics
 from interlock.vocabulary.json import JsonObject
 
 METHOD_NOT_FOUND, INTERNAL_ERROR = -32601, -32603
-AT_ONCE = 32
+AT_ONCE = 64
 """Requests of one server that are worked on at the same time; further ones are refused at once."""
 
 OnRequest: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]

@@ -19,7 +19,7 @@ from interlock.connections.stamping import Stamp
 from interlock.connections.stdio import StdioChannel, last_words
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.ports import OnProgress
+from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.secret import masked
 from interlock.vocabulary.server import Diagnostic, Era, HttpTransport, ServerConfig, ServerInfo, StdioTransport
 
@@ -36,18 +36,21 @@ class SessionHandlers:
     """What the owner of a session listens to, and what is advertised because of it (CON-12, CON-13).
 
     `on_request` maps methods (such as "elicitation/create") to their handlers; all others are answered with
-    "method not found". `extensions` are capability settings by extension id, passed whole.
+    "method not found". `respondent` answers what belongs to none of our requests; with one, elicitation is
+    advertised (and its handler is the connection's). `extensions` are capability settings by extension id, passed
+    whole.
     """
 
     on_notification: OnNotification | None = None
     on_request: Mapping[str, OnRequest] = field(default_factory=dict[str, OnRequest])
+    respondent: Respondent | None = None
     elicitation_modes: tuple[str, ...] = ("form", "url")
     extensions: Mapping[str, JsonObject] = field(default_factory=dict[str, Any])
 
     def capabilities(self) -> JsonObject:
         """The client capabilities that a server is told; part of a connection's identity (CON-15)."""
         capabilities: dict[str, Any] = {}
-        if "elicitation/create" in self.on_request:
+        if self.respondent is not None or "elicitation/create" in self.on_request:
             capabilities["elicitation"] = {mode: {} for mode in self.elicitation_modes}
         extensions = {name: value for name, value in self.extensions.items() if name not in CLIENT_ONLY_EXTENSIONS}
         if extensions:

@@ -1,0 +1,154 @@
+"""What a server wants to know of people, in both eras.
+
+Owns: which of our requests a question of a server belongs to (QST-11), the rounds of `input_required` results
+(specification 2026-07-28: basic/patterns/mrtr).
+Never: reads a question, decides who is asked, or looks into a requestState.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from interlock.connections import convert
+from interlock.connections.serving import RequestRefused
+from interlock.vocabulary.errors import Effect, InvalidRequest
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.ports import Respondent
+from interlock.vocabulary.question import Elicitation
+
+ELICIT: Final = "elicitation/create"
+INVALID_PARAMS: Final = -32602
+ROUND_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The requests that a server may answer with input_required; any other such answer is a breach."""
+MAXIMUM_ROUNDS: Final = 10
+MAXIMUM_QUESTIONS: Final = 32
+"""Questions in one result; who has more asks in another round."""
+
+DECLINED: Final[JsonObject] = {"action": "decline"}
+
+
+async def answers(respondent: Respondent | None, elicitations: tuple[Elicitation, ...]) -> tuple[JsonObject, ...]:
+    """What the server is told; without anybody to ask it is told no (QST-4)."""
+    if respondent is None:
+        return tuple(DECLINED for _ in elicitations)
+    return tuple(await respondent.answers(elicitations)) if elicitations else ()
+
+
+# ---- older era: requests of the server
+
+
+class InFlight:
+    """Our own requests of one connection that are being waited for, with who answers for them."""
+
+    def __init__(self) -> None:
+        self._all: dict[int, Respondent | None] = {}
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"<InFlight {len(self._all)}>"
+
+    @contextmanager
+    def one(self, respondent: Respondent | None) -> Iterator[None]:
+        """A request is in flight while the block runs."""
+        self._count += 1
+        number = self._count
+        self._all[number] = respondent
+        try:
+            yield
+        finally:
+            del self._all[number]
+
+    def attributed(self, elicitation: Elicitation) -> tuple[Respondent | None, Elicitation]:
+        """The question with the call that it belongs to, as far as an older server lets us know, and who answers.
+
+        It says nothing itself. If one request is all that is in flight, the question is taken to be that one's. If
+        several are, and all belong to one turn, then at least the turn is known.
+        """
+        running = list(self._all.values())
+        if len(running) == 1 and (only := running[0]) is not None:
+            known = replace(
+                elicitation,
+                call_id=only.call_id,
+                turn_id=only.turn_id,
+                certainty="only_call" if only.call_id is not None else "unknown",
+            )
+            return only, known
+        return None, replace(elicitation, turn_id=_common_turn(running))
+
+
+def _common_turn(running: Iterable[Respondent | None]) -> str | None:
+    turns = {None if respondent is None else respondent.turn_id for respondent in running}
+    return turns.pop() if len(turns) == 1 else None
+
+
+async def answer_request(server: str, params: JsonObject, in_flight: InFlight, owner: Respondent | None) -> JsonObject:
+    """The result of `elicitation/create`. `owner` answers what belongs to no known request.
+
+    Raises:
+        RequestRefused: the question is malformed.
+    """
+    respondent, elicitation = in_flight.attributed(Elicitation(server=server, params=params, era="handshake"))
+    try:
+        (result,) = await answers(respondent or owner, (elicitation,))
+    except InvalidRequest as error:
+        raise RequestRefused(INVALID_PARAMS, error.message) from error
+    return result
+
+
+# ---- 2026-07-28: rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRequired:
+    """A result that is no answer yet: questions by the server's own keys, and a state that only it understands."""
+
+    questions: Mapping[str, Elicitation] = field(default_factory=dict[str, Elicitation])
+    state: str | None = None
+
+    def params(self, first: JsonObject, given: tuple[JsonObject, ...]) -> JsonObject:
+        """The parameters of the next round: those of the first, the answers, and the state as it came."""
+        more: dict[str, Any] = {}
+        if self.questions:
+            more["inputResponses"] = dict(zip(self.questions, given, strict=True))
+        if self.state is not None:
+            more["requestState"] = self.state
+        return {**first, **more}
+
+
+def read_input_required(
+    result: JsonObject, *, server: str, method: str, effect: Effect, respondent: Respondent | None
+) -> InputRequired:
+    """What the server wants before it answers.
+
+    Raises:
+        ServerFailed: kind "protocol"; it wants nothing, something malformed, or what was not offered to it.
+    """
+    requests, state = result.get("inputRequests"), result.get("requestState")
+    if method not in ROUND_METHODS:
+        raise convert.broken(server, method, "it asks for input, which this request does not allow", effect=effect)
+    if requests is None and state is None:
+        raise convert.broken(server, method, "it asks for input without saying for which", effect=effect)
+    if state is not None and not isinstance(state, str):
+        raise convert.broken(server, method, "requestState is not a text", effect=effect)
+    if requests is None:
+        return InputRequired(state=state)
+    if not isinstance(requests, Mapping) or len(requests) > MAXIMUM_QUESTIONS:
+        reason = f"inputRequests is not an object with at most {MAXIMUM_QUESTIONS} members"
+        raise convert.broken(server, method, reason, effect=effect)
+    known = Elicitation(
+        server=server,
+        params={},
+        era="stateless",
+        call_id=respondent.call_id if respondent is not None else None,
+        turn_id=respondent.turn_id if respondent is not None else None,
+        certainty="known" if respondent is not None and respondent.call_id is not None else "unknown",
+    )
+    questions = {}
+    for key, request in requests.items():
+        if not isinstance(request, Mapping) or request.get("method") != ELICIT:
+            wanted = str(request.get("method") if isinstance(request, Mapping) else request)[:100]
+            raise convert.broken(server, method, f"it asks for {wanted!r}, which was not offered", effect=effect)
+        params = request.get("params")
+        questions[key] = replace(known, params=params if isinstance(params, Mapping) else {})
+    return InputRequired(questions=questions, state=state)
