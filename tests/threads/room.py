@@ -41,10 +41,14 @@ class Room:
         self.snapshot = snapshot
         self.clock = Ticks()
         self.notices: list[Notice] = []
+        self.counted: list[Sequence[str]] = []
         self.caller = Caller(journal=journal, clock=self.clock, notify=self.notify, rules=rules)
 
     def notify(self, notice: Notice) -> None:
         self.notices.append(notice)
+
+    def count_uses(self, rollout_ids: Sequence[str]) -> None:
+        self.counted.append(rollout_ids)
 
     @asynccontextmanager
     async def open_step(self, turn_id: str) -> AsyncIterator[Step]:
@@ -58,9 +62,9 @@ class Room:
     def step(self) -> Step:
         return Step(binding(self.snapshot, builtins.offered(self.snapshot)), self.caller)
 
-    async def turn(self, model: Model, *, max_steps: int = 100) -> Turn:
+    async def turn(self, model: Model, *, max_steps: int = 100, plan_mode: bool = False) -> Turn:
         """A turn whose start is stored; the test runs it."""
-        request = TurnRequest(input=(TextPart(text="go"),), model=model, max_steps=max_steps)
+        request = TurnRequest(input=(TextPart(text="go"),), model=model, max_steps=max_steps, plan_mode=plan_mode)
         await self.journal.record(EntriesRecorded(turn_id=TURN, entries=(UserEntry(content=request.input),)))
         return Turn(TURN, request, self)
 

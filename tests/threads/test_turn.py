@@ -1,6 +1,7 @@
 """A turn: sample, call, record, again, until the model has nothing more to call."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -43,7 +44,7 @@ def notes(gate: Gate | None = None) -> Snapshot:
     return snapshot((config("notes"), FakeConnection("notes", {"search": search}), [tool("search")]))
 
 
-async def run(room: Room, model: ScriptedModel, **settings: int) -> TurnResult:
+async def run(room: Room, model: ScriptedModel, **settings: Any) -> TurnResult:
     turn = await room.turn(model, **settings)
     await turn.run()
     return await turn.finished()

@@ -47,9 +47,10 @@ from interlock.threads.thread import Thread, ThreadSettings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.memory import MemoryUse
 from interlock.vocabulary.notice import WarningNotice
 from interlock.vocabulary.policy import Policy
-from interlock.vocabulary.ports import Clock, EventStore, Model
+from interlock.vocabulary.ports import Clock, Model, Store
 from interlock.vocabulary.resource import Page, Resource, ResourceRead, ResourceTemplate
 from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus
 from interlock.vocabulary.tool import ToolResult
@@ -64,7 +65,7 @@ DATABASE = "interlock.db"
 class _Open:
     """What exists only while the Host is open."""
 
-    store: EventStore
+    store: Store
     pool: Pool
     threads: LoadedThreads
     requests: ServerRequests
@@ -257,6 +258,10 @@ class Host:
         if not folding.state.exists:
             raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
         return folding.state
+
+    async def memory_uses(self, *, limit: int = 50) -> tuple[MemoryUse, ...]:
+        """How often answers cited the memories that were made of Threads, the most used first (MEM-5)."""
+        return await self._open.store.memory_uses(limit=limit)
 
     def events(self, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
         """The stored events of a Thread above sequence `after`; ends with the last one stored now."""

@@ -13,12 +13,13 @@ import anyio.abc
 from interlock.connections.generation import Generations
 from interlock.connections.pool import Pool
 from interlock.history.journal import Journal
+from interlock.memory.usage import Accounting
 from interlock.threads.recovery import close_what_was_left_open
 from interlock.threads.thread import Thread, ThreadSettings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadStarted
 from interlock.vocabulary.notice import Notice
-from interlock.vocabulary.ports import Clock, EventStore
+from interlock.vocabulary.ports import Clock, Store
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class LoadedThreads:
 
     def __init__(
         self,
-        store: EventStore,
+        store: Store,
         pool: Pool,
         tasks: anyio.abc.TaskGroup,
         clock: Clock,
@@ -117,7 +118,13 @@ class LoadedThreads:
                 if birth is None:
                     await close_what_was_left_open(journal, output_limit=self._settings().rules.output_limit)
                 generations = Generations(self._pool, owner=thread_id, grace=0.0)
-                self._loaded[thread_id] = opened = Thread(journal, generations, self._settings(), self._clock)
+                self._loaded[thread_id] = opened = Thread(
+                    journal,
+                    generations,
+                    self._settings(),
+                    self._clock,
+                    accounting=Accounting(self._store, self._clock),
+                )
                 await opened.run(birth, task_status=task_status)
         except Exception:
             if thread_id in self._loading:

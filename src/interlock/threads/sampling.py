@@ -1,12 +1,14 @@
 """One sampling of a model, as it streams.
 
-Owns: what was said so far: entries in order, finished messages, calls, usage.
-Never: asks a model, or stores anything.
+Owns: what was said so far: entries in order (raw), finished messages (as people may see them), calls, usage.
+Never: asks a model, stores anything, or lets hidden markup through to people (MEM-1).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from interlock.memory.markup import VisibleText
+from interlock.memory.message import finished_message
 from interlock.vocabulary.conversation import (
     AssistantEntry,
     CallEntry,
@@ -31,16 +33,22 @@ class Delta:
 
 @dataclass(slots=True, kw_only=True)
 class Sampling:
-    """The material of one sampling of the turn `turn_id`; `new_id` names its messages."""
+    """The material of one sampling of the turn `turn_id`; `new_id` names its messages.
+
+    `plan_mode`: proposed plans are hidden too (MEM-2).
+    """
 
     turn_id: str
     new_id: Callable[[], str]
+    plan_mode: bool = False
     entries: list[Entry] = field(default_factory=list[Entry])
     messages: list[AgentMessageItem] = field(default_factory=list[AgentMessageItem])
     usage: Usage | None = None
     completed: bool = False
     _writing: str | None = None
     """The id of the message that is being written."""
+    _visible: VisibleText | None = None
+    """What may be shown of it."""
 
     @property
     def calls(self) -> tuple[CallEntry, ...]:
@@ -51,13 +59,21 @@ class Sampling:
         """The last message that is not blank."""
         return next((item.text for item in reversed(self.messages) if item.text.strip()), None)
 
+    @property
+    def cited(self) -> tuple[str, ...]:
+        """The rollout ids that finished messages cite, once for each message (MEM-5)."""
+        citations = (item.citation for item in self.messages if item.citation is not None)
+        return tuple(rollout_id for citation in citations for rollout_id in citation["rolloutIds"])
+
     def take(self, event: ModelEvent) -> Delta | None:
-        """Note one event of the model; a delta comes back with the id of its message."""
+        """Note one event of the model; what people may see of it comes back with the id of its message."""
         match event:
             case TextDelta():
-                return Delta(self._message_id(), event.text)
+                return self._delta(self._filter().feed(event.text))
+            case EntryCompleted(entry=AssistantEntry() as entry):
+                return self._complete_message(entry)
             case EntryCompleted():
-                self._complete(event.entry)
+                self.entries.append(event.entry)
             case SamplingCompleted():
                 self.usage, self.completed = event.usage, True
         return None
@@ -81,11 +97,23 @@ class Sampling:
     def _messages_completed(self) -> tuple[MessageCompleted, ...]:
         return tuple(MessageCompleted(turn_id=self.turn_id, item=item) for item in self.messages)
 
-    def _complete(self, entry: Entry) -> None:
+    def _complete_message(self, entry: AssistantEntry) -> Delta | None:
+        """The message from its whole text; what a possible tag still held back of its deltas is shown now."""
         self.entries.append(entry)
-        if isinstance(entry, AssistantEntry):
-            self.messages.append(AgentMessageItem(id=self._message_id(), text=entry.text))
-            self._writing = None
+        message = finished_message(entry.text, plan_mode=self.plan_mode)
+        citation = None if message.citation is None else message.citation.json()
+        self.messages.append(AgentMessageItem(id=self._message_id(), text=message.text, citation=citation))
+        rest = self._delta(self._filter().finish())
+        self._writing = self._visible = None
+        return rest
+
+    def _delta(self, visible: str) -> Delta | None:
+        return Delta(self._message_id(), visible) if visible else None
+
+    def _filter(self) -> VisibleText:
+        if self._visible is None:
+            self._visible = VisibleText(plan_mode=self.plan_mode)
+        return self._visible
 
     def _message_id(self) -> str:
         if self._writing is None:

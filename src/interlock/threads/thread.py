@@ -15,6 +15,7 @@ from interlock.catalog.offer import tools_for_model
 from interlock.connections.generation import Generations
 from interlock.history.fold import ThreadState
 from interlock.history.journal import Journal
+from interlock.memory.usage import Accounting
 from interlock.threads import builtins
 from interlock.threads.call import Caller, CallRules
 from interlock.threads.direct import DirectRequests
@@ -64,8 +65,17 @@ class ThreadSettings:
 class Thread:
     """A loaded Thread. Made by `Host.start_thread` and `Host.resume_thread`; all methods work from any task."""
 
-    def __init__(self, journal: Journal, generations: Generations, settings: ThreadSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        generations: Generations,
+        settings: ThreadSettings,
+        clock: Clock,
+        *,
+        accounting: Accounting | None = None,
+    ) -> None:
         self._journal = journal
+        self._accounting = accounting
         self._settings = settings
         self._clock = clock
         self._notices = Notices()
@@ -152,9 +162,12 @@ class Thread:
         model: Model | None = None,
         instructions: str = "",
         output_schema: JsonObject | None = None,
+        plan_mode: bool = False,
         max_steps: int = DEFAULT_MAX_STEPS,
     ) -> Turn:
         """Begin a turn and return once its start is stored; it goes on in a task of the Thread.
+
+        `plan_mode`: the plans that the model proposes are left out of its visible messages (MEM-2).
 
         Raises:
             InvalidRequest: a turn is running already (TRN-1), there is no model, or the Thread is closed.
@@ -163,7 +176,12 @@ class Thread:
         parts = (TextPart(text=user_input),) if isinstance(user_input, str) else tuple(user_input)
         chosen = model or self._default_model()
         request = TurnRequest(
-            input=parts, model=chosen, instructions=instructions, output_schema=output_schema, max_steps=max_steps
+            input=parts,
+            model=chosen,
+            instructions=instructions,
+            output_schema=output_schema,
+            plan_mode=plan_mode,
+            max_steps=max_steps,
         )
         turn = Turn(new_id(self._clock), request, self)
         async with self._beginning:
@@ -232,6 +250,10 @@ class Thread:
 
     def notify(self, notice: Notice) -> None:
         self._notices.publish(notice)
+
+    def count_uses(self, rollout_ids: Sequence[str]) -> None:
+        if self._accounting is not None and self._tasks is not None and rollout_ids:
+            self._tasks.start_soon(self._accounting.count, rollout_ids, name="memory uses")
 
     @asynccontextmanager
     async def open_step(self, turn_id: str) -> AsyncIterator[Step]:

@@ -28,12 +28,16 @@ DEFAULT_MAX_STEPS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
-    """What a turn is asked to do; `output_schema` asks for a last message in that JSON Schema."""
+    """What a turn is asked to do; `output_schema` asks for a last message in that JSON Schema.
+
+    `plan_mode`: the plans that the model proposes are not shown in its messages (MEM-2).
+    """
 
     input: tuple[Part, ...]
     model: Model
     instructions: str = ""
     output_schema: JsonObject | None = None
+    plan_mode: bool = False
     max_steps: int = DEFAULT_MAX_STEPS
 
 
@@ -57,6 +61,10 @@ class TurnRoom(Protocol):
     def clock(self) -> Clock: ...
 
     def notify(self, notice: Notice) -> None: ...
+
+    def count_uses(self, rollout_ids: Sequence[str]) -> None:
+        """Count uses of memories, beside the turn (MEM-5)."""
+        ...
 
     def open_step(self, turn_id: str) -> AbstractAsyncContextManager[Step]: ...
 
@@ -135,7 +143,9 @@ class Turn:
         )
 
     async def _sample(self, step: Step) -> tuple[CallEntry, ...]:
-        sampling = Sampling(turn_id=self._id, new_id=lambda: new_id(self._room.clock))
+        sampling = Sampling(
+            turn_id=self._id, new_id=lambda: new_id(self._room.clock), plan_mode=self._request.plan_mode
+        )
         facts = sampling.broken_off
         try:
             await self._listen(step, sampling)
@@ -143,6 +153,7 @@ class Turn:
         finally:
             self._last_message = sampling.last_message or self._last_message
             await self._record(*facts())
+            self._room.count_uses(sampling.cited)
         return sampling.calls
 
     async def _listen(self, step: Step, sampling: Sampling) -> None:
