@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 from interlock.stores import open_store
 from interlock.stores.postgres_failures import shown
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
+from interlock.vocabulary.event import ThreadStarted
 
 pytestmark = pytest.mark.anyio
 
@@ -59,3 +61,13 @@ async def test_a_malformed_url_is_refused() -> None:
 
 def test_a_database_is_shown_by_its_place() -> None:
     assert shown("postgresql://me:hun@ter2@db.example:5432/threads?sslmode=require") == "db.example:5432/threads"
+
+
+async def test_many_stores_can_be_made_side_by_side(tmp_path: Path) -> None:
+    async def make(number: int) -> None:
+        async with open_store(tmp_path / f"{number}.db") as store:
+            await store.append("thread", (ThreadStarted(),), after=0, at=1)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(make, number)

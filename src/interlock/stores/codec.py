@@ -119,6 +119,13 @@ KINDS: Final[Mapping[type, Kind]] = {
         "thread_started", 1, Record(event.ThreadStarted, {"name": TEXT, "model": TEXT, "forked_from": TEXT})
     ),
     event.ThreadNamed: Kind("thread_named", 1, Record(event.ThreadNamed, {"name": OPTIONAL_TEXT})),
+    event.ThreadArchived: Kind("thread_archived", 1, Record(event.ThreadArchived, {"archived": BOOLEAN})),
+    event.ThreadRolledBack: Kind("thread_rolled_back", 1, Record(event.ThreadRolledBack, {"turns": INTEGER})),
+    event.ThreadCompacted: Kind(
+        "thread_compacted",
+        1,
+        Record(event.ThreadCompacted, {"summary": TEXT, "entries": Many(ENTRY), "origins": OBJECT, "turn_id": TEXT}),
+    ),
     event.TurnStarted: Kind(
         "turn_started",
         1,

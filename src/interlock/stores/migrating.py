@@ -1,15 +1,15 @@
 """Bringing a database to the newest schema.
 
 Owns: running alembic inside one transaction that only one process can hold.
-Never: touches a database that a newer interlock wrote.
+Never: touches a database that a newer interlock wrote, or uses alembic's `op` and `context`: those are variables of
+the process, and two stores that are opened side by side would write to each other's database.
 """
 
 import sqlite3
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
+from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, event
@@ -22,14 +22,16 @@ from interlock.vocabulary.errors import StorageFailed
 
 def upgrade(connection: Connection, database: str) -> None:
     """Upgrade inside the connection's open transaction; `database` names it in errors."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.attributes["connection"] = connection
-    found = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if found is not None and found not in known:
+    scripts = ScriptDirectory(str(Path(__file__).parent / "migrations"))
+
+    def steps(revision: Any, _: MigrationContext) -> Any:
+        return scripts._upgrade_revs("head", revision)
+
+    context = MigrationContext.configure(connection, opts={"script": scripts, "fn": steps})
+    found = context.get_current_revision()
+    if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
         raise newer_schema(database, found)
-    command.upgrade(config, "head")
+    context.run_migrations(operations=Operations(context))
 
 
 def upgrade_sqlite(path: Path, busy_timeout: float) -> None:

@@ -50,7 +50,8 @@ _STORE_FIRST = _STORE.format(
 _STORE_NEXT = _STORE.format(
     moved="""UPDATE threads SET updated_at = $3::bigint, last_sequence = $4::bigint,
     turns = turns + $8::int, name = CASE WHEN $12::bool THEN $9::text ELSE name END,
-    model = coalesce($10::text, model), preview = CASE WHEN preview = '' THEN $11::text ELSE preview END
+    model = coalesce($10::text, model), preview = CASE WHEN preview = '' THEN $11::text ELSE preview END,
+    archived = coalesce($13::bool, archived)
     WHERE thread_id = $1::text AND last_sequence = $2::bigint"""
 )
 _STORED = """SELECT at, kind, version, payload FROM events
@@ -176,7 +177,7 @@ async def _store(
     if after == 0:
         status = await connection.execute(_STORE_FIRST, *place, *columns, *line)
     else:
-        status = await connection.execute(_STORE_NEXT, *place, *columns, *line, change.named)
+        status = await connection.execute(_STORE_NEXT, *place, *columns, *line, change.named, change.archived)
     return bool(status == f"INSERT 0 {len(rows)}")
 
 

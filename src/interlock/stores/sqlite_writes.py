@@ -21,7 +21,7 @@ _INSERT_THREAD = """INSERT OR IGNORE INTO threads
 _MOVE_THREAD = "UPDATE threads SET updated_at = ?, last_sequence = ? WHERE thread_id = ? AND last_sequence = ?"
 _CHANGE_THREAD = """UPDATE threads SET updated_at = ?, last_sequence = ?,
     turns = turns + ?, name = CASE WHEN ? THEN ? ELSE name END, model = coalesce(?, model),
-    preview = CASE WHEN preview = '' THEN ? ELSE preview END
+    preview = CASE WHEN preview = '' THEN ? ELSE preview END, archived = coalesce(?, archived)
     WHERE thread_id = ? AND last_sequence = ?"""
 _LAST_SEQUENCE = "SELECT last_sequence FROM threads WHERE thread_id = ?"
 
@@ -70,7 +70,7 @@ class Append(Write):
         elif change.changes_nothing:
             moved = connection.execute(_MOVE_THREAD, (self.at, last, *place))
         else:
-            news = (change.turns, change.named, change.name, change.model, change.preview)
+            news = (change.turns, change.named, change.name, change.model, change.preview, change.archived)
             moved = connection.execute(_CHANGE_THREAD, (self.at, last, *news, *place))
         return moved.rowcount == 1
 

@@ -1,6 +1,6 @@
 """What a batch of events changes in a Thread's line of the index.
 
-Owns: how name, preview, model and number of turns follow from events.
+Owns: how name, preview, model, number of turns and being archived follow from events.
 Never: reads or writes; both stores apply the same change with one statement.
 """
 
@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from interlock.vocabulary.conversation import TextPart
-from interlock.vocabulary.event import Event, MessageCompleted, ThreadNamed, ThreadStarted, TurnStarted
+from interlock.vocabulary.event import (
+    Event,
+    MessageCompleted,
+    ThreadArchived,
+    ThreadNamed,
+    ThreadRolledBack,
+    ThreadStarted,
+    TurnStarted,
+)
 from interlock.vocabulary.item import UserMessageItem
 
 Text = TypeVar("Text", str, str | None)
@@ -20,17 +28,21 @@ PREVIEW_LIMIT = 200
 
 @dataclass(slots=True, kw_only=True)
 class Change:
-    """`named` tells a name taken away (None) from a name left alone. An empty preview changes nothing."""
+    """`named` tells a name taken away (None) from a name left alone. An empty preview changes nothing.
+
+    `archived` None changes nothing either; a new Thread is not archived.
+    """
 
     named: bool = False
     name: str | None = None
     model: str | None = None
     preview: str = ""
     turns: int = 0
+    archived: bool | None = None
 
     @property
     def changes_nothing(self) -> bool:
-        return not (self.named or self.model or self.preview or self.turns)
+        return not (self.named or self.model or self.preview or self.turns) and self.archived is None
 
 
 def change_of(events: Sequence[Event]) -> Change:
@@ -41,6 +53,10 @@ def change_of(events: Sequence[Event]) -> Change:
                 change.named, change.name, change.model = True, storable(event.name), storable(event.model)
             case ThreadNamed():
                 change.named, change.name = True, storable(event.name)
+            case ThreadArchived():
+                change.archived = event.archived
+            case ThreadRolledBack():
+                change.turns -= event.turns
             case TurnStarted():
                 change.turns += 1
                 change.model = storable(event.model) or change.model

@@ -1,11 +1,11 @@
 """${message}."""
 
-from alembic import op
+from alembic.operations import Operations
 import sqlalchemy as sa
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
 
 
-def upgrade() -> None:
+def upgrade(operations: Operations) -> None:
     ${upgrades if upgrades else "pass"}

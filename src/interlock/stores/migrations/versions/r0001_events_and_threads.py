@@ -1,14 +1,14 @@
 """Events of Threads, the index of Threads, and (PostgreSQL) the owners of claims."""
 
 import sqlalchemy as sa
-from alembic import op
+from alembic.operations import Operations
 
 revision = "0001"
 down_revision = None
 
 
-def upgrade() -> None:
-    op.create_table(
+def upgrade(operations: Operations) -> None:
+    operations.create_table(
         "events",
         sa.Column("thread_id", sa.Text, primary_key=True),
         sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -18,7 +18,7 @@ def upgrade() -> None:
         sa.Column("payload", sa.Text, nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_table(
+    operations.create_table(
         "threads",
         sa.Column("thread_id", sa.Text, primary_key=True),
         sa.Column("created_at", sa.BigInteger, nullable=False),
@@ -30,9 +30,9 @@ def upgrade() -> None:
         sa.Column("last_sequence", sa.BigInteger, nullable=False),
         sa.Column("archived", sa.Boolean, nullable=False),
     )
-    op.create_index("threads_newest_first", "threads", ["updated_at", "thread_id"])
-    if op.get_bind().dialect.name == "postgresql":
-        op.create_table(
+    operations.create_index("threads_newest_first", "threads", ["updated_at", "thread_id"])
+    if operations.get_bind().dialect.name == "postgresql":
+        operations.create_table(
             "claims",
             sa.Column("thread_id", sa.Text, primary_key=True),
             sa.Column("process_id", sa.BigInteger, nullable=False),
