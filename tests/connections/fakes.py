@@ -3,8 +3,8 @@
 The real `open_session` is used in the tests with subprocesses; these stand below the same seam.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import anyio
@@ -68,6 +68,10 @@ class FakeSession(Session):
 
     def diagnostic(self, kind: str, text: str) -> None:
         self.noted.append((kind, text))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        yield
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return (Diagnostic(kind="noise", count=1, last=f"session {self.number}"),)
