@@ -58,7 +58,10 @@ class FakeSession(Session):
 
     async def request(self, method: str, params: JsonObject | None = None, **options: Any) -> JsonObject:
         self.asked.append((method, params or {}))
-        await self.server.arrived(method)
+        with anyio.move_on_after(options.get("timeout")) as waiting:
+            await self.server.arrived(method)
+        if waiting.cancelled_caught:
+            raise ServerFailed("no answer in time", server="zoo", kind="deadline", effect="unknown")
         if self.ended.is_set():
             raise self._failure or lost()
         result = self.server.answer(self, method, params or {})

@@ -62,7 +62,7 @@ class Generations:
         self._leftovers: list[SupervisedConnection] = []
         self._wanted: tuple[ServerConfig, ...] | None = None
         self._wishes = 0
-        self._failures: list[ServerFailed] = []
+        self._failure: ServerFailed | None = None
         self._failed_tries = 0
         self._preparing = anyio.Lock()
         self._preparation: anyio.CancelScope | None = None
@@ -128,8 +128,8 @@ class Generations:
         """
         failed_before = self._failed_tries
         async with self._preparing:
-            if self._wanted is None and self._failed_tries > failed_before:
-                raise self._failures[-1]  # the try that we waited for was for our wish too
+            if self._wanted is None and self._failed_tries > failed_before and self._failure is not None:
+                raise self._failure  # the try that we waited for was for our wish too
             while (wanted := self._wanted) is not None:
                 self._refuse_if_closed()
                 await self._try_once(wanted)
@@ -212,7 +212,7 @@ class Generations:
     def _note_failure(self, error: ServerFailed) -> None:
         self._wanted = None
         self._failed_tries += 1
-        self._failures = [error]
+        self._failure = error
 
     # ---- what changed
 

@@ -11,7 +11,7 @@ server belongs to its owner until it turns out to be shareable; from then on oth
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import anyio
 import anyio.abc
@@ -25,6 +25,10 @@ from interlock.vocabulary.server import Era, ServerConfig, ServerReport, ServerS
 
 HandlersFor = Callable[[ServerConfig, str], SessionHandlers]
 """Gives the handlers of a new connection of an owner. Their capabilities must not depend on the owner."""
+
+
+ERAS_REMEMBERED: Final = 1_000
+"""Identities whose era is remembered; every edit of a server's command or variables makes a new identity."""
 
 
 class Key(NamedTuple):
@@ -149,6 +153,8 @@ class Pool:
         key = self._keys.get(connection)
         if key is None or supervisor.closing:
             return
+        if len(self._eras) >= ERAS_REMEMBERED:
+            self._eras.clear()  # they are found out again
         self._eras[key.identity] = supervisor.era
         if key.owner is not None and _shareable(supervisor.config, supervisor.era):
             self._share(connection, key)

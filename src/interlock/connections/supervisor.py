@@ -39,7 +39,9 @@ STANDARD_ERROR_KEPT: Final = 16 * 1024
 SLACK: Final = 1.0
 """Seconds that a waiter grants beyond the start-up deadline, to hear the reason of the failure itself."""
 QUICK: Final = 1.0
-"""A session that was lost sooner (seconds) after being re-opened at once is re-opened under the backoff."""
+"""Seconds. A session that is lost sooner, after being re-opened at once, is re-opened under the backoff."""
+VAIN_LIVES: Final = 2
+"""Lives in a row, each shorter than QUICK and of use to nobody, after which a restart is no longer waited for."""
 LONGEST_OBLIGED: Final = 300.0
 """Seconds of Retry-After that are honoured; a server cannot send us away for longer."""
 
@@ -95,6 +97,8 @@ class Supervisor:
         self._past_standard_error = ""
         self._reopened = False
         self._asked_again = False
+        self._used = False
+        self._vain_lives = 0
         self._listeners: list[Listener] = []
         self._changed = anyio.Event()
         self._over = anyio.Event()
@@ -153,7 +157,7 @@ class Supervisor:
         """The session, waited for within `timeout` seconds and the start-up deadline.
 
         A start that is under way is waited for; so is the restart of a server that was ready once, if it is due in
-        time (CON-6). A server that failed to start fails the caller at once.
+        time (CON-6). A server that failed to start, or that keeps dying as soon as it is up, fails the caller at once.
 
         Raises:
             ServerFailed: effect "none"; kind "unavailable", "authentication" or "deadline".
@@ -165,6 +169,7 @@ class Supervisor:
                 await self._changed.wait()
             if anyio.current_time() >= deadline and self.session is None:
                 raise self._refusal("deadline", f"it was not ready in time, but {self.state.status.value}")
+        self._used = True
         return session
 
     def retry(self) -> None:
@@ -213,7 +218,6 @@ class Supervisor:
         began = anyio.current_time()
         self._next_try = None
         self._starts += 1
-        self._asked_again = False
         self._move(ServerStatus.STARTING)
         try:
             with self._interruptible():
@@ -252,6 +256,7 @@ class Supervisor:
 
     def _became_ready(self, session: Session, began: float) -> None:
         self._session = session
+        self._used = self._asked_again = False
         self._introduction = ServerReport(
             name=self.config.name,
             status=ServerStatus.READY,
@@ -274,6 +279,7 @@ class Supervisor:
             return
         error = session.failure or self._refusal("lost", "its session ended without a word")
         lived = anyio.current_time() - self.state.since
+        self._vain_lives = self._vain_lives + 1 if lived < QUICK and not self._used else 0
         # A lost HTTP session is opened again at once (CON-7), but not in a circle.
         at_once = error.facts.get("session_lost") is True and not (self._reopened and lived < QUICK)
         self._failed(error, lived=lived, at_once=at_once)
@@ -290,6 +296,8 @@ class Supervisor:
         """Decide when the next try is, before anybody learns of the failure."""
         now = anyio.current_time()
         self._reopened = at_once
+        if self.state.status is ServerStatus.STARTING:
+            self._asked_again = False
         self._next_try = now if at_once else None
         if error.kind == "authentication" and self.state.status is ServerStatus.STARTING:
             self._move(ServerStatus.AUTHENTICATION_REQUIRED, error.message)
@@ -347,9 +355,12 @@ class Supervisor:
             raise self._refusal("unavailable", "its connection is closed")
         if status is ServerStatus.AUTHENTICATION_REQUIRED and not self._asked_again:
             raise self._refusal("authentication", self.state.reason or "it wants credentials")
+        in_vain = self._vain_lives >= VAIN_LIVES and not self._asked_again
+        if status is ServerStatus.STARTING and in_vain:
+            raise self._refusal("unavailable", "it keeps ending as soon as it is up")
         if status is not ServerStatus.FAILED:
             return
-        hopeful = self._introduction is not None or self._asked_again
+        hopeful = self._asked_again or (self._introduction is not None and not in_vain)
         patience = deadline if hopeful else anyio.current_time()
         if due is None or due > patience:
             raise self._refusal("unavailable", self._why_failed(due))
