@@ -15,7 +15,7 @@ MODULE_LIMIT, FUNCTION_LIMIT = 400, 50
 PURE = {
     "connections": {"startup", "paging"},
     "history": {"fold", "clip"},
-    "catalog": {"naming", "registry"},
+    "catalog": {"naming", "registry", "showing"},
     "resources": {"arguments", "templates"},
     "questions": {"policy", "forms", "pending", "approval", "rules"},
     "origins": {"store", "authorise"},

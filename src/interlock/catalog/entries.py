@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from interlock.catalog.naming import public_name
+from interlock.catalog.showing import shown, shown_schema
 from interlock.vocabulary.catalog import CatalogNote, ToolEntry, ToolListing
 from interlock.vocabulary.errors import ServerFailed
-from interlock.vocabulary.json import ordered
 from interlock.vocabulary.server import ServerConfig
 from interlock.vocabulary.tool import BadEntry, Tool, ToolSpec
 
@@ -90,11 +90,11 @@ class _Draft:
 def entry_of(server: str, name: str, tool: Tool) -> ToolEntry:
     """The entry of `tool`. ValueError: its schema is nested too deep to be written.
 
-    The schema's members are sorted, so that equal schemas are equal bytes at the model (CAT-7).
+    The schema's members are sorted, so that equal schemas are equal bytes at the model (CAT-7). What is shown has no
+    characters that steer a terminal or hide from people; `tool` keeps them.
     """
-    spec = ToolSpec(
-        name=name, description=tool.description or tool.title or "", input_schema=ordered(tool.input_schema)
-    )
+    description = shown(tool.description or tool.title or "")
+    spec = ToolSpec(name=name, description=description, input_schema=shown_schema(tool.input_schema))
     return ToolEntry(public_name=name, server=server, tool=tool, spec=spec, visible_to_model=not tool.app_only)
 
 
