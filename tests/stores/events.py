@@ -132,6 +132,9 @@ answerers = st.sampled_from(["user", "reviewer", "policy", "nobody"])
 events = st.one_of(
     st.builds(event.ThreadStarted, name=words, model=words, forked_from=words),
     st.builds(event.ThreadNamed, name=words),
+    st.builds(event.ThreadArchived, archived=st.booleans()),
+    st.builds(event.ThreadRolledBack, turns=st.integers(1, 9)),
+    st.builds(event.ThreadCompacted, summary=text, entries=many(entries), origins=objects, turn_id=words),
     st.builds(event.TurnStarted, turn_id=text, input=many(parts), model=words, implicit=st.booleans()),
     st.builds(
         event.TurnEnded,

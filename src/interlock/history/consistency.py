@@ -1,13 +1,22 @@
 """What may come next in a Thread.
 
-Owns: the rules by which a new event contradicts the history (LIF-1, LIF-8, TRN-1).
+Owns: the rules by which a new event contradicts the history (LIF-1, LIF-8, TRN-1, HIS-3).
 Never: judges stored events; those are facts, however odd.
 """
 
 from collections.abc import Iterable
 
 from interlock.history.fold import Fold
-from interlock.vocabulary.event import CallEnded, CallStarted, Event, ThreadStarted, TurnEnded, TurnStarted
+from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
+    Event,
+    ThreadCompacted,
+    ThreadRolledBack,
+    ThreadStarted,
+    TurnEnded,
+    TurnStarted,
+)
 
 
 def contradiction(folded: Fold, events: Iterable[Event]) -> str | None:
@@ -41,6 +50,10 @@ class _Coming:
                 return self._start_call(event.item.id)
             case CallEnded():
                 return self._end_call(event.item.id)
+            case ThreadRolledBack():
+                return self._roll_back(event.turns)
+            case ThreadCompacted() if self._folded.unanswered:
+                return f"call '{self._folded.unanswered[0].call_id}' has no output yet; record its output first"
             case _:
                 return None
 
@@ -56,6 +69,13 @@ class _Coming:
         if self._open_turn != turn_id:
             return f"turn '{turn_id}' is not running; a turn ends once"
         self._open_turn = None
+        return None
+
+    def _roll_back(self, turns: int) -> str | None:
+        if self._open_turn is not None:
+            return f"turn '{self._open_turn}' is running, and only ended turns can be rolled back; interrupt it first"
+        if not 1 <= turns <= self._folded.turn_count:
+            return f"it has {self._folded.turn_count} turns, and {turns} cannot be rolled back"
         return None
 
     def _start_call(self, call_id: str) -> str | None:

@@ -4,14 +4,16 @@ Owns: how each event changes turns, items, the model's history and what is still
 Never: decides what happens next, waits, or refuses a stored event: odd history stays readable (HIS-8).
 
 `Fold` is the mutable builder inside the Journal, one step per event; `ThreadState` is the frozen view
-that others hold. The same events always make equal states (HIS-1).
+that others hold. The same events always make equal states (HIS-1), whether all of them were folded or the
+last ones on top of a checkpoint.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
-from interlock.vocabulary.conversation import CallEntry, Entry, OutputEntry, Part, Usage
+from interlock.history.entries import Mark, ModelHistory
+from interlock.vocabulary.conversation import CallEntry, Entry
 from interlock.vocabulary.event import (
     CallEnded,
     CallStarted,
@@ -23,115 +25,101 @@ from interlock.vocabulary.event import (
     QuestionWithdrawn,
     StepCaptured,
     StoredEvent,
+    ThreadArchived,
+    ThreadCompacted,
     ThreadNamed,
+    ThreadRolledBack,
     ThreadStarted,
     TurnEnded,
     TurnStarted,
-    TurnStatus,
     UsageRecorded,
 )
 from interlock.vocabulary.item import ThreadItem
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.lazy import Lazy
 from interlock.vocabulary.question import Question
+from interlock.vocabulary.thread import KeptTurn, ThreadCheckpoint, ThreadState, TurnState
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnState:
-    """One Turn: its items in the order in which they began. Times are milliseconds since the Unix epoch."""
-
-    turn_id: str
-    status: TurnStatus = "in_progress"
-    implicit: bool = False
-    input: tuple[Part, ...] = ()
-    model: str | None = None
-    items: tuple[ThreadItem, ...] = ()
-    usage: Usage = field(default_factory=Usage)
-    error: str | None = None
-    last_message: str | None = None
-    started_at: int = 0
-    ended_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadState:
-    """A Thread after `last_sequence` events.
-
-    `entries` is the model's history; `unanswered` are its function calls that have no output yet
-    (a model accepts no history with such calls: after an interruption, outputs are recorded for
-    them). `open_calls` are started and not ended; `open_turn` is the running Turn's id: both found at
-    a start, they were interrupted (LIF-1). `used_call_ids` are all that ever began (LIF-8).
-    `open_questions` were asked and neither answered nor withdrawn nor declined, oldest first (QST-9).
-    """
-
-    thread_id: str
-    last_sequence: int = 0
-    name: str | None = None
-    model: str | None = None
-    forked_from: str | None = None
-    created_at: int | None = None
-    updated_at: int | None = None
-    turns: tuple[TurnState, ...] = ()
-    entries: tuple[Entry, ...] = ()
-    unanswered: tuple[CallEntry, ...] = ()
-    usage: Usage = field(default_factory=Usage)
-    open_turn: str | None = None
-    open_calls: tuple[CallStarted, ...] = ()
-    used_call_ids: frozenset[str] = frozenset()
-    open_questions: tuple[Question, ...] = ()
-
-    @property
-    def exists(self) -> bool:
-        return self.last_sequence > 0
+__all__ = ["Fold", "ThreadState", "TurnState", "fold"]
 
 
 class _Turn:
     """A Turn being built; its view is kept while nothing changes, so that old Turns cost nothing."""
 
-    __slots__ = ("_items", "_places", "_view", "facts")
+    __slots__ = ("_facts", "_items", "_places", "_view", "mark")
 
-    def __init__(self, turn_id: str) -> None:
-        self.facts = TurnState(turn_id=turn_id)
+    def __init__(self, mark: Mark, view: Lazy[TurnState]) -> None:
+        self.mark = mark
+        self._view: Lazy[TurnState] | None = view
+        self._facts: TurnState | None = None
         self._items: list[ThreadItem] = []
         self._places: dict[str, int] = {}
-        self._view: TurnState | None = None
+
+    @property
+    def facts(self) -> TurnState:
+        """Everything but the items, which are kept apart while the Turn changes."""
+        if self._facts is None:
+            self._facts = self.view().get()
+            self._items = list(self._facts.items)
+            self._places = {item.id: place for place, item in enumerate(self._items)}
+        return self._facts
 
     def put(self, item: ThreadItem) -> None:
         """Add an item, or replace the item of the same id."""
+        self.know(self.facts)
         place = self._places.get(item.id)
         if place is None:
             self._places[item.id] = len(self._items)
             self._items.append(item)
         else:
             self._items[place] = item
-        self._view = None
 
     def know(self, facts: TurnState) -> None:
-        self.facts = facts
-        self._view = None
+        self._facts, self._view = facts, None
 
-    def view(self) -> TurnState:
+    def view(self) -> Lazy[TurnState]:
         if self._view is None:
-            self._view = replace(self.facts, items=tuple(self._items))
+            self._view = Lazy.of(replace(self.facts, items=tuple(self._items)))
         return self._view
 
 
 class Fold:
     """Builds a ThreadState event by event; each step costs the same however long the history is."""
 
-    def __init__(self, thread_id: str) -> None:
-        self.last_sequence = 0
-        self._facts = ThreadState(thread_id=thread_id)
-        self._updated_at: int | None = None
-        self._turns: dict[str, _Turn] = {}
-        self._entries: list[Entry] = []
-        self._unanswered: dict[str, CallEntry] = {}
-        self._open_calls: dict[str, CallStarted] = {}
-        self._used_call_ids: set[str] = set()
-        self._open_questions: dict[str, Question] = {}
+    def __init__(self, thread_id: str, checkpoint: ThreadCheckpoint | None = None) -> None:
+        """Begin with nothing, or after the events of `checkpoint`."""
+        facts = checkpoint.facts if checkpoint is not None else ThreadState(thread_id=thread_id)
+        self.last_sequence = facts.last_sequence
+        self._facts = facts
+        self._updated_at = facts.updated_at
+        self._turns = {turn.turn_id: _kept(turn) for turn in checkpoint.turns} if checkpoint is not None else {}
+        parts = checkpoint.parts if checkpoint is not None else ()
+        self._history = ModelHistory(parts, facts.unanswered, facts.context_tokens)
+        self._open_calls = {started.item.id: started for started in facts.open_calls}
+        self._used_call_ids = set(facts.used_call_ids)
+        self._open_questions: dict[str, Question] = {question.id: question for question in facts.open_questions}
         self._view: ThreadState | None = None
 
     @property
     def open_turn(self) -> str | None:
         return self._facts.open_turn
+
+    @property
+    def turn_count(self) -> int:
+        return len(self._turns)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The model's history, without the work that `state` is."""
+        return self._history.entries
+
+    @property
+    def unanswered(self) -> tuple[CallEntry, ...]:
+        return self._history.unanswered
+
+    @property
+    def context_tokens(self) -> int:
+        return self._history.tokens
 
     def has_turn(self, turn_id: str) -> bool:
         return turn_id in self._turns
@@ -143,37 +131,54 @@ class Fold:
         return call_id in self._open_calls
 
     @property
+    def facts(self) -> ThreadState:
+        """The state without turns and entries: what is still open, at no cost for what is long over."""
+        return replace(
+            self._facts,
+            last_sequence=self.last_sequence,
+            updated_at=self._updated_at,
+            unanswered=self._history.unanswered,
+            context_tokens=self._history.tokens,
+            open_calls=tuple(self._open_calls.values()),
+            used_call_ids=frozenset(self._used_call_ids),
+            open_questions=tuple(self._open_questions.values()),
+        )
+
+    @property
     def state(self) -> ThreadState:
         """The frozen view; made when asked for, and kept until the next event."""
         if self._view is None:
-            self._view = replace(
-                self._facts,
-                last_sequence=self.last_sequence,
-                updated_at=self._updated_at,
-                turns=tuple([turn.view() for turn in self._turns.values()]),
-                entries=tuple(self._entries),
-                unanswered=tuple(self._unanswered.values()),
-                open_calls=tuple(self._open_calls.values()),
-                used_call_ids=frozenset(self._used_call_ids),
-                open_questions=tuple(self._open_questions.values()),
-            )
+            turns = tuple([turn.view().get() for turn in self._turns.values()])
+            self._view = replace(self.facts, turns=turns, entries=self._history.entries)
         return self._view
+
+    def checkpoint(self, followers: Mapping[str, JsonObject] | None = None) -> ThreadCheckpoint:
+        """What another Fold may begin with instead of all events so far."""
+        turns = [
+            KeptTurn(turn_id=turn_id, part=turn.mark.part, entries=turn.mark.entries, state=turn.view())
+            for turn_id, turn in self._turns.items()
+        ]
+        return ThreadCheckpoint(
+            facts=self.facts, turns=tuple(turns), parts=self._history.keep(), followers=followers or {}
+        )
 
     def apply(self, stored: StoredEvent) -> None:
         self._view = None
         self.last_sequence, self._updated_at = stored.sequence, stored.at
         event = stored.event
         match event:
-            case ThreadStarted():
-                self._start(event, stored.at)
-            case ThreadNamed():
-                self._facts = replace(self._facts, name=event.name)
+            case ThreadStarted() | ThreadNamed() | ThreadArchived():
+                self._know(event, stored.at)
+            case ThreadRolledBack():
+                self._roll_back(event.turns)
+            case ThreadCompacted():
+                self._history.compact(event.entries)
             case TurnStarted():
                 self._start_turn(event, stored.at)
             case TurnEnded():
                 self._end_turn(event, stored.at)
             case EntriesRecorded():
-                self._add_entries(event.entries)
+                self._history.record(event.entries)
             case MessageCompleted():
                 self._turn(event.turn_id).put(event.item)
             case CallStarted():
@@ -194,13 +199,31 @@ class Fold:
     def _turn(self, turn_id: str) -> _Turn:
         """The Turn of that id; a stored event may speak of one whose start was never stored."""
         if turn_id not in self._turns:
-            self._turns[turn_id] = _Turn(turn_id)
+            self._turns[turn_id] = _Turn(self._history.mark, Lazy.of(TurnState(turn_id=turn_id)))
         return self._turns[turn_id]
 
-    def _start(self, event: ThreadStarted, at: int) -> None:
-        self._facts = replace(
-            self._facts, name=event.name, model=event.model, forked_from=event.forked_from, created_at=at
-        )
+    def _know(self, event: ThreadStarted | ThreadNamed | ThreadArchived, at: int) -> None:
+        match event:
+            case ThreadStarted():
+                self._facts = replace(
+                    self._facts, name=event.name, model=event.model, forked_from=event.forked_from, created_at=at
+                )
+            case ThreadNamed():
+                self._facts = replace(self._facts, name=event.name)
+            case ThreadArchived():
+                self._facts = replace(self._facts, archived=event.archived)
+
+    def _roll_back(self, count: int) -> None:
+        dropped = list(self._turns)[max(0, len(self._turns) - count) :]
+        if not dropped:
+            return
+        self._history.roll_back(self._turns[dropped[0]].mark)
+        for turn_id in dropped:
+            del self._turns[turn_id]
+        if self._facts.open_turn in dropped:
+            self._facts = replace(self._facts, open_turn=None)
+        self._open_calls = {i: call for i, call in self._open_calls.items() if call.turn_id not in dropped}
+        self._open_questions = {i: q for i, q in self._open_questions.items() if q.turn_id not in dropped}
 
     def _start_turn(self, event: TurnStarted, at: int) -> None:
         turn = self._turn(event.turn_id)
@@ -214,17 +237,6 @@ class Fold:
         )
         if self._facts.open_turn == event.turn_id:
             self._facts = replace(self._facts, open_turn=None)
-
-    def _add_entries(self, entries: tuple[Entry, ...]) -> None:
-        self._entries.extend(entries)
-        for entry in entries:
-            match entry:
-                case CallEntry():
-                    self._unanswered[entry.call_id] = entry
-                case OutputEntry():
-                    self._unanswered.pop(entry.call_id, None)
-                case _:
-                    pass
 
     def _start_call(self, event: CallStarted) -> None:
         self._used_call_ids.add(event.item.id)
@@ -240,6 +252,11 @@ class Fold:
         turn = self._turn(event.turn_id)
         turn.know(replace(turn.facts, usage=turn.facts.usage + event.usage))
         self._facts = replace(self._facts, usage=self._facts.usage + event.usage)
+        self._history.sampled(event.usage)
+
+
+def _kept(turn: KeptTurn) -> _Turn:
+    return _Turn(Mark(turn.part, turn.entries), turn.state)
 
 
 def fold(thread_id: str, events: Iterable[StoredEvent]) -> ThreadState:

@@ -4,8 +4,9 @@ Owns: the order of a Thread's events; that each is stored before anybody is told
 Never: waits for a subscriber, goes on after the store failed, or records what contradicts its history.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from typing import Protocol
 
 import anyio
 import anyio.lowlevel
@@ -13,13 +14,36 @@ import anyio.lowlevel
 from interlock.history.consistency import contradiction
 from interlock.history.fold import Fold, ThreadState
 from interlock.history.subscriber import Subscriber
+from interlock.vocabulary.conversation import Entry
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
 from interlock.vocabulary.event import Event, StoredEvent
+from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import LaggedNotice
-from interlock.vocabulary.ports import Clock, EventStore
+from interlock.vocabulary.ports import Checkpoints, Clock, EventStore
 
 Observer = Callable[[StoredEvent], None]
 """Another owner's fold. Called for every event in order, stored ones first; it must not wait or raise."""
+
+
+class Follower(Protocol):
+    """Another owner's fold that can be kept and taken up again, so that a long Thread need not be read whole."""
+
+    def observe(self, stored: StoredEvent) -> None:
+        """As an Observer."""
+        ...
+
+    def checkpoint(self) -> JsonObject:
+        """What all events so far made of it."""
+        ...
+
+    def restore(self, checkpoint: JsonObject) -> None:
+        """Be as the follower was whose checkpoint this is; it must not raise, whatever is in it."""
+        ...
+
+
+LONG_TAIL = 1000
+"""Events after the newest checkpoint from which on another one is kept. A long Thread waits for a twentieth of
+itself, so that all checkpoints together cost little beside the events."""
 
 MAXIMUM_SUBSCRIBERS = 256
 MAXIMUM_TOGETHER = 1000
@@ -29,11 +53,22 @@ MAXIMUM_TOGETHER = 1000
 class Journal:
     """Made by `Journal.open`; used on one event loop. `state` is always what has been stored."""
 
-    def __init__(self, store: EventStore, thread_id: str, clock: Clock, observers: Sequence[Observer]) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        thread_id: str,
+        clock: Clock,
+        observers: Sequence[Observer],
+        followers: Mapping[str, Follower],
+        checkpoints: Checkpoints | None,
+    ) -> None:
         self.thread_id = thread_id
         self._store = store
         self._clock = clock
-        self._observers = tuple(observers)
+        self._followers = dict(followers)
+        self._observers = (*observers, *(follower.observe for follower in followers.values()))
+        self._checkpoints = None if observers else checkpoints  # an observer wants to see every event
+        self._covered = 0
         self._fold = Fold(thread_id)
         self._writing = anyio.Lock(fast_acquire=True)
         self._subscribers: list[Subscriber] = []
@@ -43,18 +78,30 @@ class Journal:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, store: EventStore, thread_id: str, clock: Clock, *, observers: Sequence[Observer] = ()
+        cls,
+        store: EventStore,
+        thread_id: str,
+        clock: Clock,
+        *,
+        observers: Sequence[Observer] = (),
+        followers: Mapping[str, Follower] | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> AsyncIterator["Journal"]:
         """Claim the Thread and fold what is stored of it; a Thread without events is new.
+
+        With `checkpoints`, a long Thread is taken up from the newest one, and one is kept when there is
+        much after it. `followers` are restored from it by their names, then see the events after it.
 
         StorageFailed when somebody else is its writer (HIS-7), or an event cannot be read. Leaving
         waits for the record in progress, ends all subscriptions and frees the claim.
         """
         async with store.claim(thread_id):
-            journal = cls(store, thread_id, clock, observers)
-            async with aclosing(store.read(thread_id)) as events:
+            journal = cls(store, thread_id, clock, observers, followers or {}, checkpoints)
+            await journal._restore()
+            async with aclosing(store.read(thread_id, after=journal.last_sequence)) as events:
                 async for stored in events:
                     journal._take(stored)
+            await journal._keep_checkpoint()
             try:
                 yield journal
             finally:
@@ -76,6 +123,21 @@ class Journal:
     @property
     def open_turn(self) -> str | None:
         return self._fold.open_turn
+
+    @property
+    def facts(self) -> ThreadState:
+        """The state without turns and entries; costs next to nothing."""
+        return self._fold.facts
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The model's history."""
+        return self._fold.entries
+
+    @property
+    def context_tokens(self) -> int:
+        """About how many tokens the next sampling would take in."""
+        return self._fold.context_tokens
 
     def is_used(self, call_id: str) -> bool:
         """Whether a call of that id has ever begun in this Thread (LIF-8)."""
@@ -168,6 +230,26 @@ class Journal:
             raise
         return recorded
 
+    async def _restore(self) -> None:
+        if self._checkpoints is None:
+            return
+        kept = await self._checkpoints.load_checkpoint(self.thread_id)
+        if kept is None or kept.followers.keys() != self._followers.keys():
+            return
+        self._fold = Fold(self.thread_id, kept)
+        self._covered = self.last_sequence
+        for name, follower in self._followers.items():
+            follower.restore(kept.followers[name])
+
+    async def _keep_checkpoint(self) -> None:
+        tail = self.last_sequence - self._covered
+        if self._checkpoints is None or self._failure or tail < max(LONG_TAIL, self.last_sequence // 20):
+            return
+        followers = {name: follower.checkpoint() for name, follower in self._followers.items()}
+        with suppress(StorageFailed):  # the events are all there is to lose, and they are stored
+            await self._checkpoints.save_checkpoint(self._fold.checkpoint(followers))
+            self._covered = self.last_sequence
+
     def _take(self, stored: StoredEvent) -> None:
         self._fold.apply(stored)
         for observer in self._observers:
@@ -185,3 +267,4 @@ class Journal:
             self._closed = True
         for subscriber in self._subscribers:
             subscriber.end()
+        await self._keep_checkpoint()

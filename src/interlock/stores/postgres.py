@@ -44,7 +44,8 @@ _STORE = """
 _STORE_FIRST = _STORE.format(
     moved="""INSERT INTO threads
     (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
-    VALUES ($1::text, $3::bigint, $3::bigint, $9::text, $11::text, $10::text, $8::int, $4::bigint, false)
+    VALUES ($1::text, $3::bigint, $3::bigint, $9::text, $11::text, $10::text, $8::int, $4::bigint,
+    coalesce($12::bool, false))
     ON CONFLICT DO NOTHING"""
 )
 _STORE_NEXT = _STORE.format(
@@ -175,7 +176,7 @@ async def _store(
     line = (change.turns, change.name, change.model, change.preview)
     columns = zip(*rows, strict=True)  # kinds, versions, payloads
     if after == 0:
-        status = await connection.execute(_STORE_FIRST, *place, *columns, *line)
+        status = await connection.execute(_STORE_FIRST, *place, *columns, *line, change.archived)
     else:
         status = await connection.execute(_STORE_NEXT, *place, *columns, *line, change.named, change.archived)
     return bool(status == f"INSERT 0 {len(rows)}")

@@ -17,7 +17,7 @@ from interlock.vocabulary.errors import StorageFailed
 _INSERT_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_THREAD = """INSERT OR IGNORE INTO threads
     (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)"""
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _MOVE_THREAD = "UPDATE threads SET updated_at = ?, last_sequence = ? WHERE thread_id = ? AND last_sequence = ?"
 _CHANGE_THREAD = """UPDATE threads SET updated_at = ?, last_sequence = ?,
     turns = turns + ?, name = CASE WHEN ? THEN ? ELSE name END, model = coalesce(?, model),
@@ -66,7 +66,7 @@ class Append(Write):
         place = (self.thread_id, self.after)
         if self.after == 0:
             line = (self.thread_id, self.at, self.at, change.name, change.preview, change.model)
-            moved = connection.execute(_INSERT_THREAD, (*line, change.turns, last))
+            moved = connection.execute(_INSERT_THREAD, (*line, change.turns, last, bool(change.archived)))
         elif change.changes_nothing:
             moved = connection.execute(_MOVE_THREAD, (self.at, last, *place))
         else:

@@ -7,8 +7,8 @@ Every event belongs to one Thread and has a sequence number there, from 1 withou
 items, origins and usage are folds of events and nothing else (HIS-1, HIS-5).
 """
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from interlock.vocabulary.conversation import Entry, Part, Usage
 from interlock.vocabulary.errors import Effect
@@ -31,6 +31,37 @@ class ThreadStarted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadNamed:
     name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadArchived:
+    """The Thread was put away, or taken back; nothing else changes."""
+
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRolledBack:
+    """The last `turns` Turns do not count any more: their items, entries and origins are gone (HIS-3, ORI-6).
+
+    What was compacted in or after them is as it was before the first of them. Call ids stay used.
+    """
+
+    turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadCompacted:
+    """From here on `entries` are the model's history; items stay (HIS-4).
+
+    `summary` is the model's own, raw. `origins` is the checkpoint of the origins as JSON (ORI-7). `turn_id`: the
+    turn in which it happened; None between two turns.
+    """
+
+    summary: str
+    entries: tuple[Entry, ...]
+    origins: JsonObject = field(default_factory=dict[str, Any])
+    turn_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +186,9 @@ class QuestionDeclined:
 Event: TypeAlias = (
     ThreadStarted
     | ThreadNamed
+    | ThreadArchived
+    | ThreadRolledBack
+    | ThreadCompacted
     | TurnStarted
     | TurnEnded
     | StepCaptured

@@ -1,6 +1,6 @@
 """What a room needs of the world, as Protocols.
 
-Owns: the ports: Connection, EventStore, MemoryUses, Model, Clock.
+Owns: the ports: Connection, EventStore, MemoryUses, Checkpoints, Store, Model, Clock.
 Never: implements one.
 """
 
@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from interlock.vocabulary.conversation import ModelEvent, ModelRequest
-from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
+from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.memory import MemoryUse
 from interlock.vocabulary.question import Elicitation
@@ -24,6 +24,7 @@ from interlock.vocabulary.resource import (
     ResourceTemplate,
 )
 from interlock.vocabulary.server import ServerReport
+from interlock.vocabulary.thread import ThreadCheckpoint
 from interlock.vocabulary.tool import Progress, Tool, ToolResult
 
 OnProgress = Callable[[Progress], None]
@@ -190,8 +191,27 @@ class MemoryUses(Protocol):
         ...
 
 
-class Store(EventStore, MemoryUses, Protocol):
+class Checkpoints(Protocol):
+    """Folded states that save reading a long Thread from its start; never the authority. All raise StorageFailed."""
+
+    async def save_checkpoint(self, checkpoint: ThreadCheckpoint) -> None:
+        """Keep it in place of the one before. A Thread that stands elsewhere or is gone: nothing happens."""
+        ...
+
+    async def load_checkpoint(self, thread_id: str) -> ThreadCheckpoint | None:
+        """The kept one; None when there is none that fits the stored events and this version."""
+        ...
+
+
+class Store(EventStore, MemoryUses, Checkpoints, Protocol):
     """All that a Host keeps. All methods raise StorageFailed."""
+
+    async def copy_thread(self, source: str, birth: ThreadStarted, record: ThreadRecord) -> None:
+        """Store a new Thread: `birth`, and the events of `source` from its second to number `record.last_sequence`.
+
+        All or none; `record` is the new Thread's line in the index, its `created_at` the time of `birth`.
+        """
+        ...
 
     async def delete_thread(self, thread_id: str) -> None:
         """Forget a Thread and all that is stored of it; the caller holds its claim. No Thread: nothing happens."""
