@@ -5,6 +5,7 @@ Never: shows a traceback, unless INTERLOCK_TRACEBACK is set.
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -27,6 +28,8 @@ Work = Callable[[AsyncExitStack], Awaitable[int | None]]
 
 def run(work: Work) -> int:
     """Run `work` to its end; the exit status of the process."""
+    gc.freeze()
+    gc.enable()  # see main.py
     try:
         return anyio.run(_interruptible, work)
     except Exception as error:

@@ -1,0 +1,90 @@
+"""What all connections of one app server share.
+
+Owns: the Host, the threads that clients follow, the budget of what waits to be sent.
+Never: speaks to a client itself.
+"""
+
+import os
+from collections.abc import Iterable
+from importlib.metadata import version
+
+import anyio.abc
+
+from interlock.host.host import Host
+from interlock.surfaces.rpc import projection, shapes
+from interlock.surfaces.rpc.client import Client
+from interlock.surfaces.rpc.live import LiveThread
+from interlock.surfaces.rpc.outgoing import Budget
+from interlock.threads.thread import Thread
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.event import ThreadRecord
+
+
+class Application:
+    """Made for an open Host; `tasks` are those in which threads are followed."""
+
+    def __init__(self, host: Host, tasks: anyio.abc.TaskGroup, *, home: str) -> None:
+        self.host = host
+        self.home = home
+        self.budget = Budget()
+        self.version = version("interlock")
+        self.working_folder = os.getcwd()
+        self._tasks = tasks
+        self._live: dict[str, LiveThread] = {}
+
+    def __repr__(self) -> str:
+        return f"<Application live={sorted(self._live)} {self.budget!r}>"
+
+    # ---- threads
+
+    def loaded(self, thread_id: str) -> LiveThread:
+        """The loaded thread of that id.
+
+        Raises:
+            InvalidRequest: no thread of that id is loaded.
+        """
+        thread = self.host.loaded_threads.get(thread_id)
+        if thread is None:
+            raise InvalidRequest(f"no thread {thread_id[:100]!r} is loaded; start one, or resume a stored one first")
+        return self.attend(thread)
+
+    def attend(self, thread: Thread) -> LiveThread:
+        """The thread as it is followed; following begins when it is asked for the first time."""
+        live = self._live.get(thread.id)
+        if live is None or live.thread is not thread:
+            live = self._live[thread.id] = LiveThread(thread)
+            self._tasks.start_soon(self._follow, live, name=f"following thread {thread.id}")
+        return live
+
+    def followed_by(self, client: Client) -> tuple[LiveThread, ...]:
+        return tuple(live for live in self._live.values() if live.is_followed_by(client))
+
+    async def _follow(self, live: LiveThread) -> None:
+        try:
+            await live.run()
+        finally:
+            if self._live.get(live.thread.id) is live:
+                del self._live[live.thread.id]
+
+    # ---- how they look
+
+    @property
+    def provider(self) -> str:
+        return self.host.configuration.model.provider.key
+
+    def status(self, thread_id: str) -> shapes.ThreadStatus:
+        thread = self.host.loaded_threads.get(thread_id)
+        return projection.NOT_LOADED if thread is None else self.attend(thread).status
+
+    def thread_shape(
+        self, record: ThreadRecord, *, forked_from: str | None = None, turns: Iterable[shapes.Turn] = ()
+    ) -> shapes.Thread:
+        return projection.thread_shape(
+            record,
+            status=self.status(record.thread_id),
+            provider=self.provider,
+            cwd=self.working_folder,
+            version=self.version,
+            forked_from=forked_from,
+            turns=turns,
+        )

@@ -1,0 +1,145 @@
+"""A loaded thread as its clients follow it.
+
+Owns: who hears of the thread, the settings of its next turns on this wire, the two tasks that follow it.
+Never: misses a stored event, or waits for a client.
+"""
+
+import time
+from collections.abc import Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+
+from interlock.surfaces.rpc.client import Broadcast, Client
+from interlock.surfaces.rpc.projection import NOT_LOADED
+from interlock.surfaces.rpc.shapes import ThreadStatus
+from interlock.surfaces.rpc.translator import Translator, startup_news
+from interlock.threads.thread import Thread
+from interlock.vocabulary.event import StoredEvent
+from interlock.vocabulary.server import ServerStatus
+
+UNLOAD_AFTER: Final = 30 * 60.0
+"""Seconds after which a thread that nobody follows and that runs no turn is closed; it can be resumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSettings:
+    """What the next turns run with where they do not say it themselves. `model` None: the configuration's."""
+
+    model: str | None = None
+    base_instructions: str | None = None
+    developer_instructions: str | None = None
+
+    @property
+    def instructions(self) -> str:
+        return "\n\n".join(text for text in (self.base_instructions, self.developer_instructions) if text)
+
+
+class LiveThread:
+    """Made while the thread is loaded; `run` follows it to its end."""
+
+    def __init__(self, thread: Thread, *, unload_after: float = UNLOAD_AFTER) -> None:
+        state = thread.state
+        self.thread = thread
+        self.settings = TurnSettings()
+        self.elicitations = 0
+        """Questions that clients put to people elsewhere (thread/increment_elicitation)."""
+        self._after = state.last_sequence
+        self._notices = thread.notices()
+        self._translator = Translator(
+            thread.id,
+            usage=state.usage,
+            open_turn=state.open_turn,
+            open_questions=tuple(question.id for question in state.open_questions),
+        )
+        self._followers: dict[Client, None] = {}
+        self._unload_after = unload_after
+        self._stir = anyio.Event()
+
+    def __repr__(self) -> str:
+        return f"<LiveThread {self.thread.id} followers={len(self._followers)}>"
+
+    @property
+    def status(self) -> ThreadStatus:
+        return self._translator.status
+
+    # ---- who follows
+
+    def follow(self, client: Client) -> None:
+        self._followers[client] = None
+        self._stirred()
+
+    def unfollow(self, client: Client) -> bool:
+        """False when it did not follow."""
+        followed = client in self._followers
+        self._followers.pop(client, None)
+        self._stirred()
+        return followed
+
+    def is_followed_by(self, client: Client) -> bool:
+        return client in self._followers
+
+    def tell(self, news: Iterable[tuple[str, dict[str, object]]]) -> None:
+        for method, params in news:
+            broadcast = Broadcast(method, params)
+            for client in self._followers:
+                client.tell(broadcast)
+
+    def tell_starts(self, client: Client) -> None:
+        """What became of the servers' starts so far, to a client that has just come."""
+        for report in self.thread.reports():
+            if report.status in (ServerStatus.STARTING, ServerStatus.READY, ServerStatus.FAILED):
+                for method, params in startup_news(report, self.thread.id):
+                    client.notify(method, params)
+
+    async def told_ends(self) -> None:
+        """Return once clients have heard of the end of every turn that began."""
+        while self.thread.running_turn is not None or self._translator.turn is not None:
+            await self._stir.wait()
+
+    # ---- its tasks
+
+    async def run(self) -> None:
+        """Tell the followers all that happens, until the thread is closed."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._follow_notices)
+            tasks.start_soon(self._close_when_deserted)
+            await self._follow_events()
+            tasks.cancel_scope.cancel()
+        about = {"threadId": self.thread.id}
+        self.tell([("thread/status/changed", {**about, "status": NOT_LOADED}), ("thread/closed", about)])
+        self._stirred()
+
+    async def _follow_events(self) -> None:
+        while True:
+            async with aclosing(self.thread.events(after=self._after)) as events:
+                async for stored in events:
+                    if not isinstance(stored, StoredEvent):
+                        break  # we lagged: what was missed is read from the store
+                    self._after = stored.sequence
+                    self.tell(self._translator.event(stored))
+                    self._stirred()
+                else:
+                    return
+
+    async def _follow_notices(self) -> None:
+        async for notice in self._notices:
+            self.tell(self._translator.notice(notice, time.time_ns() // 1_000_000))
+
+    async def _close_when_deserted(self) -> None:
+        while True:
+            stir = self._stir
+            if self._followers or self.thread.running_turn is not None:
+                await stir.wait()
+                continue
+            with anyio.move_on_after(self._unload_after) as patience:
+                await stir.wait()
+            if patience.cancelled_caught:
+                await self.thread.close()
+                return
+
+    def _stirred(self) -> None:
+        self._stir.set()
+        self._stir = anyio.Event()

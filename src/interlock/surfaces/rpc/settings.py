@@ -1,0 +1,72 @@
+"""What a client may decide for the turns of a thread.
+
+Owns: which overrides are honoured, and the settings that follow from them.
+Never: widens what the configuration allows: approval and access are the host's.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from interlock.surfaces.rpc import projection, shapes
+from interlock.surfaces.rpc.live import LiveThread, TurnSettings
+from interlock.surfaces.rpc.method import Params
+from interlock.vocabulary.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from interlock.surfaces.rpc.application import Application
+
+
+class Overrides(Params):
+    """The members of thread/start, resume and fork that we honour; others are accepted and have no effect."""
+
+    model: str | None = None
+    model_provider: str | None = None
+    base_instructions: str | None = None
+    developer_instructions: str | None = None
+    config: dict[str, Any] | None = None
+
+    def merged_into(self, settings: TurnSettings, model: str | None) -> TurnSettings:
+        """`settings` with what is set here."""
+        return replace(
+            settings,
+            model=model or settings.model,
+            base_instructions=settings.base_instructions if self.base_instructions is None else self.base_instructions,
+            developer_instructions=settings.developer_instructions
+            if self.developer_instructions is None
+            else self.developer_instructions,
+        )
+
+
+def checked_model(application: "Application", params: Overrides) -> str | None:
+    """The model that is asked for. InvalidRequest: its provider is another than the one in use."""
+    provider = params.model_provider
+    if provider is not None and provider != application.provider:
+        raise InvalidRequest(
+            f"the model provider {provider[:100]!r} is not in use; the configuration's model_provider is "
+            f"{application.provider!r}"
+        )
+    return params.model or None
+
+
+def settings_shape(application: "Application", live: LiveThread) -> shapes.ThreadSettings:
+    policy = application.host.configuration.policy
+    model = live.settings.model or application.host.configuration.model.name or ""
+    instructions = live.settings.developer_instructions
+    return {
+        "cwd": application.working_folder,
+        "approvalPolicy": projection.approval_shape(policy),
+        "approvalsReviewer": "user",
+        "sandboxPolicy": projection.sandbox_shape(policy),
+        "activePermissionProfile": None,
+        "model": model,
+        "modelProvider": application.provider,
+        "serviceTier": None,
+        "effort": None,
+        "summary": None,
+        "collaborationMode": {
+            "mode": "default",
+            "settings": {"model": model, "reasoning_effort": None, "developer_instructions": instructions},
+        },
+        "multiAgentMode": "explicitRequestOnly",
+        "personality": None,
+    }

@@ -1,0 +1,346 @@
+"""The methods about threads.
+
+Owns: starting, finding and reading threads for a client.
+Never: keeps anything of a thread; the library does.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from interlock.history.fold import ThreadState
+from interlock.surfaces.rpc import projection, shapes
+from interlock.surfaces.rpc.application import Application
+from interlock.surfaces.rpc.live import LiveThread, TurnSettings
+from interlock.surfaces.rpc.method import After, Context, Count, Method, Params, SortDirection
+from interlock.surfaces.rpc.paging import slice_of
+from interlock.surfaces.rpc.settings import Overrides, checked_model
+from interlock.vocabulary.errors import InvalidRequest
+
+
+class OfThread(Params):
+    thread_id: str
+
+
+class StartParams(Overrides):
+    """Settings for the turns of a new thread."""
+
+
+class ResumeParams(Overrides):
+    thread_id: str
+    exclude_turns: bool = False
+    initial_turns_page: "TurnsPageParams | None" = None
+
+
+class TurnsPageParams(Params):
+    limit: Count | None = None
+    sort_direction: SortDirection | None = None
+    items_view: shapes.ItemsView | None = None
+
+
+class ReadParams(OfThread):
+    include_turns: bool = False
+
+
+class TurnsListParams(TurnsPageParams):
+    thread_id: str
+    cursor: str | None = None
+
+
+class ItemsListParams(OfThread):
+    cursor: str | None = None
+    limit: Count | None = None
+    sort_direction: SortDirection | None = None
+    turn_id: str | None = None
+
+
+class NameParams(OfThread):
+    name: str
+
+
+class LoadedListParams(Params):
+    cursor: str | None = None
+    limit: Count | None = None
+
+
+class ThreadResult(TypedDict):
+    thread: shapes.Thread
+
+
+class TurnsPage(TypedDict):
+    data: list[shapes.Turn]
+    nextCursor: str | None
+    backwardsCursor: str | None
+
+
+class StartResult(TypedDict):
+    thread: shapes.Thread
+    model: str
+    modelProvider: str
+    serviceTier: None
+    cwd: str
+    runtimeWorkspaceRoots: list[str]
+    instructionSources: list[str]
+    approvalPolicy: shapes.ApprovalPolicy
+    approvalsReviewer: Literal["user"]
+    sandbox: shapes.SandboxPolicy
+    activePermissionProfile: None
+    reasoningEffort: None
+    multiAgentMode: Literal["explicitRequestOnly"]
+    initialTurnsPage: NotRequired[TurnsPage | None]
+
+
+class ItemEntry(TypedDict):
+    turnId: str
+    item: shapes.ThreadItem
+
+
+class ItemsPage(TypedDict):
+    data: list[ItemEntry]
+    nextCursor: str | None
+    backwardsCursor: str | None
+
+
+class LoadedList(TypedDict):
+    data: list[str]
+    nextCursor: str | None
+
+
+class UnsubscribeResult(TypedDict):
+    status: Literal["notLoaded", "notSubscribed", "unsubscribed"]
+
+
+class ElicitationCount(TypedDict):
+    count: int
+    paused: bool
+
+
+class EmptyResult(TypedDict):
+    pass
+
+
+# ---- starting
+
+
+async def start(context: Context, params: StartParams) -> After:
+    application = context.application
+    settings = params.merged_into(TurnSettings(), checked_model(application, params))
+    thread = await application.host.start_thread()
+    live = application.attend(thread)
+    live.settings = settings
+    return _opened(context, live, turns=())
+
+
+async def resume(context: Context, params: ResumeParams) -> After:
+    application = context.application
+    model = checked_model(application, params)
+    thread = await application.host.resume_thread(params.thread_id)
+    live = application.attend(thread)
+    live.settings = params.merged_into(live.settings, model)
+    turns = () if params.exclude_turns else _turns(thread.state, "full")
+    opened = _opened(context, live, turns=turns)
+    if params.initial_turns_page is not None:
+        page = params.initial_turns_page
+        opened.result["initialTurnsPage"] = turns_page(thread.state, page, cursor=None)
+    return opened
+
+
+def _opened(context: Context, live: LiveThread, turns: Sequence[shapes.Turn]) -> After:
+    """The answer to a start: after it, the client follows the thread and hears how its servers start."""
+    application = context.application
+    state = live.thread.state
+    shape = application.thread_shape(projection.record_of(state), forked_from=state.forked_from, turns=turns)
+    policy = application.host.configuration.policy
+    result: StartResult = {
+        "thread": shape,
+        "model": live.settings.model or application.host.configuration.model.name or "",
+        "modelProvider": application.provider,
+        "serviceTier": None,
+        "cwd": application.working_folder,
+        "runtimeWorkspaceRoots": [application.working_folder],
+        "instructionSources": [],
+        "approvalPolicy": projection.approval_shape(policy),
+        "approvalsReviewer": "user",
+        "sandbox": projection.sandbox_shape(policy),
+        "activePermissionProfile": None,
+        "reasoningEffort": None,
+        "multiAgentMode": "explicitRequestOnly",
+    }
+
+    def then() -> None:
+        client = context.client
+        client.notify("thread/started", {"thread": {**shape, "turns": []}})
+        live.follow(client)
+        live.tell_starts(client)
+
+    return After(result, then)
+
+
+# ---- reading
+
+
+async def read(context: Context, params: ReadParams) -> ThreadResult:
+    state = await stored(context.application, params.thread_id)
+    turns = _turns(state, "full") if params.include_turns else ()
+    record = projection.record_of(state)
+    return {"thread": context.application.thread_shape(record, forked_from=state.forked_from, turns=turns)}
+
+
+async def list_turns(context: Context, params: TurnsListParams) -> TurnsPage:
+    state = await stored(context.application, params.thread_id)
+    return turns_page(state, params, params.cursor)
+
+
+def turns_page(state: ThreadState, params: TurnsPageParams, cursor: str | None) -> TurnsPage:
+    turns = state.turns if params.sort_direction == "asc" else state.turns[::-1]
+    page = slice_of(turns, lambda turn: turn.turn_id, cursor=cursor, limit=params.limit)
+    view = params.items_view or "summary"
+    return {
+        "data": [projection.turn_shape(turn, view) for turn in page.entries],
+        "nextCursor": page.next_cursor,
+        "backwardsCursor": page.backwards,
+    }
+
+
+async def list_items(context: Context, params: ItemsListParams) -> ItemsPage:
+    state = await stored(context.application, params.thread_id)
+    turns = [turn for turn in state.turns if params.turn_id in (None, turn.turn_id)]
+    if params.turn_id is not None and not turns:
+        raise InvalidRequest(f"thread {state.thread_id} has no turn {params.turn_id[:100]!r}")
+    entries = [(turn.turn_id, item) for turn in turns for item in turn.items]
+    if params.sort_direction == "desc":
+        entries.reverse()
+    page = slice_of(entries, lambda entry: entry[1].id, cursor=params.cursor, limit=params.limit)
+    return {
+        "data": [{"turnId": turn_id, "item": projection.item_shape(item)} for turn_id, item in page.entries],
+        "nextCursor": page.next_cursor,
+        "backwardsCursor": page.backwards,
+    }
+
+
+async def stored(application: Application, thread_id: str) -> ThreadState:
+    """All of a thread, loaded or not. InvalidRequest: there is none."""
+    thread = application.host.loaded_threads.get(thread_id)
+    return thread.state if thread is not None else await application.host.read_thread(thread_id)
+
+
+def _turns(state: ThreadState, view: shapes.ItemsView) -> list[shapes.Turn]:
+    return [projection.turn_shape(turn, view) for turn in state.turns]
+
+
+def list_loaded(context: Context, params: LoadedListParams) -> LoadedList:
+    names = sorted(context.application.host.loaded_threads)
+    limit = len(names) or 1 if params.limit is None else params.limit
+    page = slice_of(names, str, cursor=params.cursor, limit=limit, maximum=max(1, len(names)))
+    return {"data": list(page.entries), "nextCursor": page.next_cursor}
+
+
+# ---- the rest
+
+
+async def set_name(context: Context, params: NameParams) -> EmptyResult:
+    name = params.name.strip()
+    if not name:
+        raise InvalidRequest("a thread's name must not be blank")
+    await context.application.loaded(params.thread_id).thread.rename(name)
+    return {}
+
+
+def unsubscribe(context: Context, params: OfThread) -> UnsubscribeResult:
+    application = context.application
+    if params.thread_id not in application.host.loaded_threads:
+        return {"status": "notLoaded"}
+    followed = application.loaded(params.thread_id).unfollow(context.client)
+    return {"status": "unsubscribed" if followed else "notSubscribed"}
+
+
+def increment(context: Context, params: OfThread) -> ElicitationCount:
+    live = context.application.loaded(params.thread_id)
+    live.elicitations += 1
+    return {"count": live.elicitations, "paused": False}
+
+
+def decrement(context: Context, params: OfThread) -> ElicitationCount:
+    live = context.application.loaded(params.thread_id)
+    if not live.elicitations:
+        raise InvalidRequest(f"thread {params.thread_id} has no elicitation to take back")
+    live.elicitations -= 1
+    return {"count": live.elicitations, "paused": False}
+
+
+METHODS: Final = (
+    Method(
+        name="thread/start",
+        params=StartParams,
+        result=StartResult,
+        run=start,
+        says="Start a thread; returns once its required servers are ready. This connection follows it.",
+    ),
+    Method(
+        name="thread/resume",
+        params=ResumeParams,
+        result=StartResult,
+        run=resume,
+        says="Load a stored thread, or join a loaded one. This connection follows it.",
+        in_thread_order=True,
+    ),
+    Method(
+        name="thread/read",
+        params=ReadParams,
+        result=ThreadResult,
+        run=read,
+        says="What is stored of a thread; it is not loaded for this.",
+    ),
+    Method(
+        name="thread/turns/list",
+        params=TurnsListParams,
+        result=TurnsPage,
+        run=list_turns,
+        says="The turns of a thread page by page, newest first unless asked otherwise.",
+    ),
+    Method(
+        name="thread/items/list",
+        params=ItemsListParams,
+        result=ItemsPage,
+        run=list_items,
+        says="The messages and calls of a thread page by page, oldest first unless asked otherwise.",
+    ),
+    Method(
+        name="thread/loaded/list",
+        params=LoadedListParams,
+        result=LoadedList,
+        run=list_loaded,
+        says="The ids of the threads that are loaded now.",
+    ),
+    Method(
+        name="thread/name/set",
+        params=NameParams,
+        result=EmptyResult,
+        run=set_name,
+        says="Name a loaded thread.",
+        in_thread_order=True,
+        answers_first=True,
+    ),
+    Method(
+        name="thread/unsubscribe",
+        params=OfThread,
+        result=UnsubscribeResult,
+        run=unsubscribe,
+        says="Hear no more of a thread. One that nobody follows is closed after half an hour without a turn.",
+    ),
+    Method(
+        name="thread/increment_elicitation",
+        params=OfThread,
+        result=ElicitationCount,
+        run=increment,
+        says="Count a question that the client puts to a person by other means.",
+    ),
+    Method(
+        name="thread/decrement_elicitation",
+        params=OfThread,
+        result=ElicitationCount,
+        run=decrement,
+        says="Take such a count back.",
+    ),
+)

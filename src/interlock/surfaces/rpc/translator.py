@@ -1,0 +1,206 @@
+"""From what a thread stores and notices to what its clients hear.
+
+Owns: the order and the completeness of a thread's notifications: every item begins before it ends, once each.
+Never: waits, sends, or reads a thread.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from interlock.surfaces.rpc import projection, shapes
+from interlock.vocabulary.conversation import Usage
+from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
+    MessageCompleted,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionDeclined,
+    QuestionWithdrawn,
+    StoredEvent,
+    ThreadNamed,
+    TurnEnded,
+    TurnStarted,
+    UsageRecorded,
+)
+from interlock.vocabulary.item import AgentMessageItem, ThreadItem
+from interlock.vocabulary.notice import DeltaNotice, Notice, ProgressNotice, ServerNotice, WarningNotice
+from interlock.vocabulary.server import ServerReport, ServerStatus
+from interlock.vocabulary.tool import Progress
+
+News: TypeAlias = Iterator[tuple[str, dict[str, Any]]]
+
+STARTUP: Final = {
+    ServerStatus.STARTING: "starting",
+    ServerStatus.READY: "ready",
+    ServerStatus.FAILED: "failed",
+    ServerStatus.AUTHENTICATION_REQUIRED: "failed",
+    ServerStatus.CANCELLED: "cancelled",
+}
+
+
+class Translator:
+    """One for each loaded thread; fed with its events and notices in the order in which they came."""
+
+    def __init__(self, thread_id: str, *, usage: Usage, open_turn: str | None, open_questions: tuple[str, ...]) -> None:
+        self._thread_id = thread_id
+        self._usage = usage
+        self._turn = open_turn
+        self._turn_began = 0
+        self._last_message: shapes.ThreadItem | None = None
+        self._writing: set[str] = set()
+        self._written: set[str] = set()
+        self._questions: set[str] = set(open_questions)
+
+    @property
+    def turn(self) -> str | None:
+        """The turn of whose start clients have heard, and not of its end."""
+        return self._turn
+
+    @property
+    def status(self) -> shapes.ThreadStatus:
+        if self._turn is None and not self._questions:
+            return projection.IDLE
+        return {"type": "active", "activeFlags": ["waitingOnApproval"] if self._questions else []}
+
+    def event(self, stored: StoredEvent) -> News:
+        """What a stored event means to clients; most of what a thread stores is not for them."""
+        match stored.event:
+            case TurnStarted() as started:
+                yield from self._begin_turn(started, stored.at)
+            case TurnEnded() as ended:
+                yield from self._end_turn(ended, stored.at)
+            case MessageCompleted() as message:
+                yield from self._message(message, stored.at)
+            case CallStarted() as call:
+                yield self._item("item/started", call.turn_id, call.item, "startedAtMs", stored.at)
+            case CallEnded() as call:
+                yield self._item("item/completed", call.turn_id, call.item, "completedAtMs", stored.at)
+            case UsageRecorded() as recorded:
+                yield self._tokens(recorded)
+            case ThreadNamed() as named:
+                yield "thread/name/updated", self._about(threadName=named.name)
+            case QuestionAsked() as asked:
+                self._questions.add(asked.question.id)
+                yield self._status()
+            case QuestionAnswered() | QuestionWithdrawn() | QuestionDeclined() as settled:
+                if settled.question_id in self._questions:
+                    self._questions.discard(settled.question_id)
+                    yield self._status()
+            case _:
+                pass
+
+    def notice(self, notice: Notice, now: int) -> News:
+        """What a notice means to clients; `now` is milliseconds since the Unix epoch."""
+        match notice:
+            case DeltaNotice():
+                yield from self._delta(notice, now)
+            case ProgressNotice():
+                progress = {"itemId": notice.call_id, "message": progress_text(notice.progress)}
+                yield "item/mcpToolCall/progress", self._about(turnId=notice.turn_id, **progress)
+            case ServerNotice():
+                yield from startup_news(notice.report, self._thread_id)
+            case WarningNotice():
+                yield "warning", self._about(message=notice.message)
+            case _:
+                pass
+
+    # ---- turns
+
+    def _begin_turn(self, event: TurnStarted, at: int) -> News:
+        self._turn, self._turn_began, self._last_message = event.turn_id, at, None
+        self._writing.clear()
+        self._written.clear()
+        yield self._status()
+        yield "turn/started", self._about(turn=projection.new_turn(event.turn_id, at))
+
+    def _end_turn(self, event: TurnEnded, at: int) -> News:
+        self._turn = None
+        turn = projection.new_turn(event.turn_id, self._turn_began or at)
+        turn["status"] = projection.TURN_STATUS[event.status]
+        turn["completedAt"] = projection.seconds(at)
+        turn["durationMs"] = max(0, at - (self._turn_began or at))
+        if self._last_message is not None:
+            turn["items"], turn["itemsView"] = [self._last_message], "summary"
+        if event.status == "failed":
+            turn["error"] = projection.turn_error(event.error)
+            yield "error", self._about(error=turn["error"], willRetry=False, turnId=event.turn_id)
+        yield self._status()
+        yield "turn/completed", self._about(turn=turn)
+
+    # ---- items
+
+    def _message(self, event: MessageCompleted, at: int) -> News:
+        item = event.item
+        if item.id not in self._writing:
+            yield self._item("item/started", event.turn_id, item, "startedAtMs", at)
+        self._writing.discard(item.id)
+        self._written.add(item.id)
+        completed = self._item("item/completed", event.turn_id, item, "completedAtMs", at)
+        if isinstance(item, AgentMessageItem):
+            self._last_message = completed[1]["item"]
+        yield completed
+
+    def _delta(self, notice: DeltaNotice, now: int) -> News:
+        if notice.turn_id != self._turn or notice.item_id in self._written:
+            return  # late: the message is whole, or broken off
+        if notice.item_id not in self._writing:
+            self._writing.add(notice.item_id)
+            begun = projection.agent_message(notice.item_id, "")
+            yield "item/started", self._about(turnId=notice.turn_id, item=begun, startedAtMs=now)
+        yield (
+            "item/agentMessage/delta",
+            self._about(turnId=notice.turn_id, itemId=notice.item_id, delta=notice.text),
+        )
+
+    def _item(self, method: str, turn_id: str, item: ThreadItem, when: str, at: int) -> tuple[str, dict[str, Any]]:
+        return method, {
+            "item": projection.item_shape(item),
+            "threadId": self._thread_id,
+            "turnId": turn_id,
+            when: at,
+        }
+
+    # ---- the rest
+
+    def _tokens(self, event: UsageRecorded) -> tuple[str, dict[str, Any]]:
+        self._usage = self._usage + event.usage
+        usage: shapes.ThreadTokenUsage = {
+            "total": projection.usage_shape(self._usage),
+            "last": projection.usage_shape(event.usage),
+            "modelContextWindow": None,
+        }
+        return "thread/tokenUsage/updated", self._about(turnId=event.turn_id, tokenUsage=usage)
+
+    def _status(self) -> tuple[str, dict[str, Any]]:
+        return "thread/status/changed", self._about(status=self.status)
+
+    def _about(self, **members: Any) -> dict[str, Any]:
+        return {"threadId": self._thread_id, **members}
+
+
+def startup_news(report: ServerReport, thread_id: str | None) -> News:
+    """The state of a server's start; states of which clients know no name are silent."""
+    status = STARTUP.get(report.status)
+    if status is None:
+        return
+    wants_credentials = report.status is ServerStatus.AUTHENTICATION_REQUIRED
+    yield (
+        "mcpServer/startupStatus/updated",
+        {
+            "threadId": thread_id,
+            "name": report.name,
+            "status": status,
+            "error": report.reason if status == "failed" else None,
+            "failureReason": "reauthenticationRequired" if wants_credentials else None,
+        },
+    )
+
+
+def progress_text(progress: Progress) -> str:
+    """The server's own message, else the numbers."""
+    if progress.message:
+        return progress.message
+    if progress.total is None:
+        return f"{progress.progress:g}"
+    return f"{progress.progress:g} of {progress.total:g}"
