@@ -86,7 +86,7 @@ class Asker:
     async def run(self, asking: Asking, asked: Elicitation) -> None:
         try:
             with self.scope:
-                self.result = await asking.elicit(asked)
+                (self.result,) = await asking.elicit([asked])
             self.cancelled = self.scope.cancelled_caught
         finally:
             self.over.set()
@@ -338,7 +338,7 @@ async def test_closing_withdraws_everything_and_later_questions_are_not_asked() 
 
         assert asker.result == {"action": "cancel"}
         before = list(desk.store.events)
-        assert await asking.elicit(elicitation()) == {"action": "cancel"}
+        assert await asking.elicit([elicitation()]) == ({"action": "cancel"},)
         assert desk.store.events == before
         with pytest.raises(StopAsyncIteration):
             await anext(questions)
@@ -352,7 +352,7 @@ async def test_without_anyone_listening_a_question_is_declined_at_once() -> None
     desk = Desk()
     asking = desk.open()
 
-    assert await asking.elicit(elicitation()) == {"action": "decline"}
+    assert await asking.elicit([elicitation()]) == ({"action": "decline"},)
     (declined,) = desk.store.events
     assert isinstance(declined, QuestionDeclined)
     assert (declined.by, declined.question is not None) == ("nobody", True)
@@ -452,7 +452,7 @@ async def test_policy_comes_before_any_screen_and_before_the_reviewer(
     desk = Desk(policy=policy, reviewer=seen.append)
     asking = desk.open()
     async with listened(asking) as (questions, _):
-        result = await asking.elicit(elicitation(schema=schema))
+        (result,) = await asking.elicit([elicitation(schema=schema)])
 
     assert result["action"] == action
     assert seen == []
@@ -470,7 +470,7 @@ async def test_a_question_stands_when_the_policy_changes_and_the_next_one_sees_i
 
         desk.policy = NEVER
 
-        assert await asking.elicit(elicitation()) == {"action": "decline"}
+        assert await asking.elicit([elicitation()]) == ({"action": "decline"},)
         await asking.answer(question.id, Accept({"name": "Ada"}))
         await asker.over.wait()
         assert asker.result == {"action": "accept", "content": {"name": "Ada"}}
@@ -482,7 +482,7 @@ async def test_a_malformed_question_is_refused_before_anybody_sees_or_stores_it(
     asking = desk.open()
     async with listened(asking):
         with pytest.raises(InvalidRequest):
-            await asking.elicit(elicitation(schema={"type": "object"}))
+            await asking.elicit([elicitation(schema={"type": "object"})])
 
     assert desk.store.events == []
 
@@ -521,7 +521,7 @@ async def test_the_failure_of_a_reviewer_is_never_consent(reviewer: Reviewer) ->
     desk = Desk(reviewer=reviewer)
     asking = desk.open(reviewer_patience=0.01)
     async with listened(asking) as (questions, _):
-        assert await asking.elicit(elicitation()) == {"action": "decline"}
+        assert await asking.elicit([elicitation()]) == ({"action": "decline"},)
         assert "waiting=0" in repr(questions)
 
     (declined,) = desk.store.events
@@ -536,7 +536,7 @@ async def test_a_reviewer_answers_before_people_and_without_them() -> None:
         return Accept({"name": f"{question.server}'s friend"})
 
     desk = Desk(reviewer=reviewer)
-    result = await desk.open().elicit(elicitation())
+    (result,) = await desk.open().elicit([elicitation()])
 
     assert result == {"action": "accept", "content": {"name": "e's friend"}}
     (answered,) = desk.store.events
@@ -574,6 +574,54 @@ async def test_what_a_reviewer_passes_on_is_declined_when_everybody_left_meanwhi
     assert asker.result == {"action": "decline"}
 
 
+# ---- several at once (2026-07-28)
+
+
+@requirement("QST-8")
+async def test_several_questions_of_one_server_are_open_together_and_answered_in_their_order() -> None:
+    asking = Desk().open()
+    results: list[JsonObject] = []
+
+    async def ask() -> None:
+        results.extend(await asking.elicit([elicitation(), elicitation(schema=EMPTY)]))
+
+    async with listened(asking) as (questions, tasks):
+        tasks.start_soon(ask)
+        asked = [await anext(questions), await anext(questions)]
+        assert len(asking.questions) == 2
+        for question in reversed(asked):
+            named = question.subject == asked[0].subject
+            await asking.answer(question.id, Accept({"name": "Ada"}) if named else Decline())
+        await anyio.wait_all_tasks_blocked()
+
+    assert [result["action"] for result in results] == ["accept", "decline"]
+
+
+@requirement("QST-6", "QST-8")
+async def test_with_one_malformed_question_none_is_asked() -> None:
+    desk = Desk()
+    asking = desk.open()
+    async with listened(asking) as (questions, _):
+        with pytest.raises(InvalidRequest):
+            await asking.elicit([elicitation(), elicitation(schema={})])
+        assert "waiting=0" in repr(questions)
+    assert desk.store.events == []
+
+
+async def test_of_several_the_first_failure_is_what_the_caller_sees() -> None:
+    desk = Desk()
+    desk.store.at[QuestionAsked] = _broken
+    asking = desk.open()
+    async with listened(asking):
+        with pytest.raises(StorageFailed):
+            await asking.elicit([elicitation(), elicitation()])
+        assert asking.questions == ()
+
+
+async def _broken() -> None:
+    raise StorageFailed("the disk is full")
+
+
 # ---- approvals
 
 
@@ -590,9 +638,8 @@ async def test_an_approval_goes_the_same_road() -> None:
 
     async def ask() -> None:
         subject = approval(persist=("session",))
-        answers.append(
-            await asking.approve("disk", subject, message="Run rm?", policy=Policy(), turn_id="t1", call_id="c1")
-        )
+        settled = await asking.approve("disk", subject, message="Run rm?", policy=Policy(), turn_id="t1", call_id="c1")
+        answers.append(settled.answer)
 
     async with listened(asking) as (questions, tasks):
         tasks.start_soon(ask)
@@ -623,7 +670,7 @@ async def test_a_thousand_questions_of_twenty_servers_each_get_their_own_answer(
     async def ask(server: str, number: int) -> None:
         params = {"message": f"{server}/{number}", "requestedSchema": NAME}
         asked = Elicitation(server=server, params=params, era="handshake")
-        results[f"{server}/{number}"] = await asking.elicit(asked)
+        (results[f"{server}/{number}"],) = await asking.elicit([asked])
 
     async with listened(asking) as (questions, tasks):
         for number in range(50):
@@ -651,12 +698,8 @@ async def test_open_questions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
             tasks.start_soon(Asker().run, asking, elicitation())
             await anext(questions)
         with pytest.raises(InvalidRequest, match="more than 2 questions"):
-            await asking.elicit(elicitation())
+            await asking.elicit([elicitation()])
         assert len(asking.questions) == 2
-
-
-async def _broken() -> None:
-    raise StorageFailed("the disk is full")
 
 
 async def test_a_question_that_cannot_be_stored_is_not_asked() -> None:
@@ -665,7 +708,7 @@ async def test_a_question_that_cannot_be_stored_is_not_asked() -> None:
     asking = desk.open()
     async with listened(asking) as (questions, _):
         with pytest.raises(StorageFailed):
-            await asking.elicit(elicitation())
+            await asking.elicit([elicitation()])
         assert asking.questions == ()
         assert "waiting=0" in repr(questions)
 
@@ -678,7 +721,7 @@ async def test_an_answer_that_cannot_be_stored_is_not_sent_and_its_giver_is_told
 
     async def ask() -> None:
         try:
-            await asking.elicit(elicitation())
+            await asking.elicit([elicitation()])
         except StorageFailed as error:
             failures.append(error)
 

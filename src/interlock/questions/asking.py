@@ -7,15 +7,15 @@ Never: waits for ever, lets a failure count as consent (QST-10), or tells a serv
 """
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, assert_never
 
 import anyio
 
 from interlock.questions.audience import Listener, Listeners, Until
-from interlock.questions.elicitation import read_elicitation, refuse_unfit, result_of
+from interlock.questions.elicitation import Asked, read_elicitation, refuse_unfit, result_of
 from interlock.questions.pending import Pending, not_open
 from interlock.questions.policy import AcceptEmpty, AskPeople, AskReviewer, DeclineNow, road
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
@@ -53,6 +53,14 @@ class Withdrawn:
 @dataclass(frozen=True, slots=True)
 class Unheard:
     """The last listener left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The end of a question: the answer, and whose it is. A withdrawn one is cancelled by nobody."""
+
+    answer: Answer
+    by: Answerer
 
 
 Outcome: TypeAlias = Answered | Withdrawn | Unheard
@@ -106,30 +114,47 @@ class Asking:
 
     # ---- those who ask
 
-    async def elicit(self, elicitation: Elicitation) -> JsonObject:
-        """The result for the server that asks. Cancelling it withdraws the question (QST-5).
+    async def elicit(self, elicitations: Sequence[Elicitation]) -> tuple[JsonObject, ...]:
+        """The results for the server that asks, in order; its questions are open side by side.
+
+        Cancelling withdraws them (QST-5).
 
         Raises:
-            InvalidRequest: malformed, to be answered as a protocol error.
+            InvalidRequest: one is malformed, to be answered as a protocol error; then none of them was asked.
             StorageFailed: a fact could not be stored.
         """
-        asked = read_elicitation(elicitation)
+        asked = [(elicitation, read_elicitation(elicitation)) for elicitation in elicitations]
+        if len(asked) == 1:
+            return (await self._elicit_one(*asked[0]),)
+        results: dict[int, JsonObject] = {}
+
+        async def one(place: int, elicitation: Elicitation, read: Asked) -> None:
+            results[place] = await self._elicit_one(elicitation, read)
+
+        with _unwrapped():
+            async with anyio.create_task_group() as tasks:
+                for place, (elicitation, read) in enumerate(asked):
+                    tasks.start_soon(one, place, elicitation, read)
+        return tuple(results[place] for place in range(len(asked)))
+
+    async def _elicit_one(self, elicitation: Elicitation, read: Asked) -> JsonObject:
         question = Question(
             id=self._new_id(),
             server=elicitation.server,
-            message=asked.message,
-            subject=asked.subject,
+            message=read.message,
+            subject=read.subject,
             turn_id=elicitation.turn_id,
             call_id=elicitation.call_id,
             certainty=elicitation.certainty,
-            meta=asked.meta,
+            meta=read.meta,
         )
-        return result_of(asked.subject, await self._settle(question, self._policy()))
+        settled = await self._settle(question, self._policy())
+        return result_of(read.subject, settled.answer)
 
     async def approve(
         self, server: str, approval: Approval, *, message: str, policy: Policy, turn_id: str, call_id: str
-    ) -> Answer:
-        """What people say of a call before it is sent; `policy` is that of its Step."""
+    ) -> Settled:
+        """What becomes of a call before it is sent; `policy` is that of its Step."""
         question = Question(
             id=self._new_id(),
             server=server,
@@ -212,7 +237,7 @@ class Asking:
 
     # ---- the road
 
-    async def _settle(self, question: Question, policy: Policy) -> Answer:
+    async def _settle(self, question: Question, policy: Policy) -> Settled:
         reviewer = self._reviewer
         while not self._closed:
             match road(question.subject, policy, reviewer=reviewer is not None, listening=len(self._listeners) > 0):
@@ -228,9 +253,9 @@ class Asking:
                     reviewer = None
                 case AskPeople():
                     return await self._ask_people(question, policy)
-        return Cancel()
+        return Settled(Cancel(), "nobody")
 
-    async def _review(self, question: Question, reviewer: Reviewer | None, policy: Policy) -> Answer | None:
+    async def _review(self, question: Question, reviewer: Reviewer | None, policy: Policy) -> Settled | None:
         """The reviewer's answer, or None when it passes the question on."""
         if reviewer is None:
             return None
@@ -252,7 +277,7 @@ class Asking:
             return await self._declined(question, "reviewer", f"the reviewer failed ({type(error).__name__})")
         return await self._answered(question, answer, "reviewer", policy)
 
-    async def _ask_people(self, question: Question, policy: Policy) -> Answer:
+    async def _ask_people(self, question: Question, policy: Policy) -> Settled:
         if len(self._pending) >= MAXIMUM_OPEN:
             raise InvalidRequest(f"more than {MAXIMUM_OPEN} questions are open; answer some first")
         outcome: Outcome = ABANDONED
@@ -273,7 +298,7 @@ class Asking:
             finally:
                 waiter.woken.set()
                 waiter.over.set()
-        return _answer(outcome)
+        return _settled(outcome)
 
     async def _wait(self, question: Question, waiter: _Waiter) -> Outcome:
         self._listeners.tell(question)
@@ -283,16 +308,16 @@ class Asking:
 
     # ---- facts
 
-    async def _answered(self, question: Question, answer: Answer, by: Answerer, policy: Policy) -> Answer:
+    async def _answered(self, question: Question, answer: Answer, by: Answerer, policy: Policy) -> Settled:
         await self._record(_answered(question, answer, by, policy, shown=False))
-        return answer
+        return Settled(answer, by)
 
-    async def _declined(self, question: Question, by: Answerer, reason: str) -> Answer:
+    async def _declined(self, question: Question, by: Answerer, reason: str) -> Settled:
         event = QuestionDeclined(
             question_id=question.id, server=question.server, by=by, reason=reason, question=question
         )
         await self._record(event)
-        return Decline(reason)
+        return Settled(Decline(reason), by)
 
     async def _record(self, event: Event) -> None:
         # A question that may be stored as open owes an end, and the end is owed also by one that was cancelled.
@@ -312,14 +337,14 @@ def _end(question: Question, outcome: Outcome, policy: Policy) -> Event:
             assert_never(outcome)
 
 
-def _answer(outcome: Outcome) -> Answer:
+def _settled(outcome: Outcome) -> Settled:
     match outcome:
         case Answered():
-            return outcome.answer
+            return Settled(outcome.answer, "user")
         case Withdrawn():
-            return Cancel()
+            return Settled(Cancel(), "nobody")
         case Unheard():
-            return Decline(LEFT)
+            return Settled(Decline(LEFT), "nobody")
         case _:
             assert_never(outcome)
 
@@ -335,3 +360,12 @@ def _answered(question: Question, answer: Answer, by: Answerer, policy: Policy, 
         remember=answer.remember if isinstance(answer, Accept) else "once",
         question=None if shown else question,
     )
+
+
+@contextmanager
+def _unwrapped() -> Iterator[None]:
+    """A task group wraps what its tasks raise; here it is one caller's request, who shall see the first error."""
+    try:
+        yield
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
