@@ -57,6 +57,13 @@ def status(connection: SupervisedConnection) -> ServerStatus:
     return connection.report().status
 
 
+async def dies_and_comes_back(server: FakeServer, connection: SupervisedConnection) -> None:
+    lives = len(server.sessions)
+    server.sessions[-1].die()
+    await until(lambda: len(server.sessions) > lives)
+    await until(lambda: status(connection) is ServerStatus.READY)
+
+
 # ---- starting
 
 
@@ -254,11 +261,11 @@ async def test_the_breaker_stops_a_crash_loop() -> None:
     server = FakeServer()
     recovery = Recovery(backoff=Backoff(first=0.001, limit=0.002), breaker=Breaker(threshold=3))
     async with connected(server, recovery=recovery) as connection:
-        for number in range(3):
-            await until(lambda number=number: len(server.sessions) > number)  # type: ignore[misc]  # binds now
-            await until(lambda: status(connection) is ServerStatus.READY)
-            server.sessions[-1].die()
-            await until(lambda: status(connection) is ServerStatus.FAILED)
+        await connection.ready(PATIENCE)
+        await dies_and_comes_back(server, connection)
+        await dies_and_comes_back(server, connection)
+        server.sessions[-1].die()
+        await until(lambda: status(connection) is ServerStatus.FAILED)
         error = await failure(connection.call_tool("echo", {}, timeout=PATIENCE))
     assert "after failing again and again" in error.message
     assert server.openings == 3
@@ -268,16 +275,12 @@ async def test_the_breaker_stops_a_crash_loop() -> None:
 async def test_a_server_that_dies_as_soon_as_it_is_up_is_not_waited_for() -> None:
     server = FakeServer()
     async with connected(server) as connection:
-        await connection.ready(PATIENCE)
-        for number in (1, 2):
-            server.sessions[-1].die()
-            await until(lambda number=number: len(server.sessions) > number)  # type: ignore[misc]  # binds now
-            await until(lambda: status(connection) is ServerStatus.READY)
-        assert text(await connection.call_tool("echo", {}, timeout=PATIENCE)) == "session 3"
-        for number in (3, 4):
-            server.sessions[-1].die()
-            await until(lambda number=number: len(server.sessions) > number)  # type: ignore[misc]  # binds now
-            await until(lambda: status(connection) is ServerStatus.READY)
+        await connection.list_tools(timeout=PATIENCE)
+        await dies_and_comes_back(server, connection)
+        assert text(await connection.call_tool("echo", {}, timeout=PATIENCE)) == "session 2"
+        await dies_and_comes_back(server, connection)
+        await connection.list_tools(timeout=PATIENCE)
+        await dies_and_comes_back(server, connection)
         server.sessions[-1].die()
         await until(lambda: status(connection) is ServerStatus.FAILED)
         error = await failure(connection.call_tool("echo", {}, timeout=PATIENCE))

@@ -155,7 +155,7 @@ class Asker:
         return await self.ask(request, deadline=deadline)
 
     async def _session(self, deadline: float) -> Session:
-        return await self._supervisor.ready_session(deadline - anyio.current_time())
+        return self._supervisor.session or await self._supervisor.ready_session(deadline - anyio.current_time())
 
     async def _once(self, session: Session, request: Request, deadline: float) -> JsonObject | InputRequired:
         self._require(session, request)
@@ -178,6 +178,8 @@ class Asker:
         if remaining <= 0:
             text = f"no time was left to send {request.method} to server {self._server!r}"
             raise ServerFailed(text, server=self._server, kind="deadline")
+        # Listing tools is what a host does by itself with every session; anything else is somebody's request.
+        self._supervisor.used = self._supervisor.used or request.method != "tools/list"
         try:
             with self.in_flight.one(request.respondent):
                 result = await session.request(

@@ -84,6 +84,8 @@ class Supervisor:
         if config.problem is not None:  # never started, so never moved (CFG-3)
             self.state = State(status=ServerStatus.FAILED, reason=config.problem)
         self.handlers = handlers
+        self.used = False
+        """Set by who sends a request of a caller: the life of this session was not in vain."""
         self.companion: Companion | None = None
         """Runs beside each session, and is cancelled with it."""
         self._opener = opener
@@ -97,7 +99,6 @@ class Supervisor:
         self._past_standard_error = ""
         self._reopened = False
         self._asked_again = False
-        self._used = False
         self._vain_lives = 0
         self._listeners: list[Listener] = []
         self._changed = anyio.Event()
@@ -162,6 +163,8 @@ class Supervisor:
         Raises:
             ServerFailed: effect "none"; kind "unavailable", "authentication" or "deadline".
         """
+        if (session := self.session) is not None:
+            return session
         deadline = anyio.current_time() + min(timeout, self.config.startup_timeout + SLACK)
         while (session := self.session) is None:
             self._refuse_if_hopeless(deadline)
@@ -169,7 +172,6 @@ class Supervisor:
                 await self._changed.wait()
             if anyio.current_time() >= deadline and self.session is None:
                 raise self._refusal("deadline", f"it was not ready in time, but {self.state.status.value}")
-        self._used = True
         return session
 
     def retry(self) -> None:
@@ -256,7 +258,7 @@ class Supervisor:
 
     def _became_ready(self, session: Session, began: float) -> None:
         self._session = session
-        self._used = self._asked_again = False
+        self.used = self._asked_again = False
         self._introduction = ServerReport(
             name=self.config.name,
             status=ServerStatus.READY,
@@ -279,7 +281,7 @@ class Supervisor:
             return
         error = session.failure or self._refusal("lost", "its session ended without a word")
         lived = anyio.current_time() - self.state.since
-        self._vain_lives = self._vain_lives + 1 if lived < QUICK and not self._used else 0
+        self._vain_lives = self._vain_lives + 1 if lived < QUICK and not self.used else 0
         # A lost HTTP session is opened again at once (CON-7), but not in a circle.
         at_once = error.facts.get("session_lost") is True and not (self._reopened and lived < QUICK)
         self._failed(error, lived=lived, at_once=at_once)
