@@ -19,7 +19,7 @@ import anyio
 from interlock.surfaces.cli.output import complain, with_way_out
 from interlock.vocabulary.errors import InterlockError, InvalidRequest
 
-CLOSING_PATIENCE = 1.5
+CLOSING_PATIENCE = 1.3
 """Seconds after Ctrl-C in which everything closes in order; after them the servers are killed and the process ends."""
 
 Work = Callable[[AsyncExitStack], Awaitable[int | None]]
