@@ -98,6 +98,10 @@ def entry_of(server: str, name: str, tool: Tool) -> ToolEntry:
     return ToolEntry(public_name=name, server=server, tool=tool, spec=spec, visible_to_model=not tool.app_only)
 
 
+def _good_tools(count: int) -> str:
+    return "1 good tool waits" if count == 1 else f"{count} good tools wait"
+
+
 def _wanted(bad: Iterable[BadEntry], config: ServerConfig) -> Iterator[BadEntry]:
     """The bad tools that the filters do not keep out; a nameless one ("#3") cannot be filtered."""
     return (entry for entry in bad if entry.name.startswith("#") or config.allows(entry.name))
@@ -107,7 +111,7 @@ def _refusal(server: str, bad: tuple[BadEntry, ...], waiting: int) -> ServerFail
     more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
     return ServerFailed(
         f"cannot take the tools of server {server!r}: tool {bad[0].name!r}{more} cannot be used ({bad[0].reason}); "
-        f'{waiting} good tools wait behind it, and on_bad_tool = "skip" in [mcp_servers.{server}] lets them in',
+        f'{_good_tools(waiting)} behind it, and on_bad_tool = "skip" in [mcp_servers.{server}] lets them in',
         server=server,
         kind="protocol",
         bad_tools=[entry.name for entry in bad],
