@@ -11,11 +11,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 
 import anyio
+import anyio.to_thread
 import asyncpg  # type: ignore[import-untyped] # it ships no types
 from sqlalchemy import Connection as SyncConnection
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from interlock.stores import checkpoint as checkpoints
 from interlock.stores import codec, index
 from interlock.stores.codec import Row
 from interlock.stores.identity import checked
@@ -23,10 +25,11 @@ from interlock.stores.postgres_failures import shown, storage_failed
 from interlock.stores.postgres_session import CONNECT_SECONDS, RETRY_SECONDS, Connection, PostgresSession
 from interlock.stores.revision import HEAD
 from interlock.stores.sequence import contiguous, moved_on
-from interlock.stores.summary import Change, change_of, storable
+from interlock.stores.summary import Change, change_of, line_of, storable
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
-from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
+from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.memory import MemoryUse
+from interlock.vocabulary.thread import ThreadCheckpoint
 
 PAGE_ROWS, PAGE_BYTES = 200, 1024 * 1024
 """One page of `read`: whichever bound is met first ends it."""
@@ -64,6 +67,21 @@ _COUNT_USES = """INSERT INTO memory_uses (thread_id, uses, last_used_at)
 _DELETE = """WITH a AS (DELETE FROM checkpoints WHERE thread_id = $1),
     b AS (DELETE FROM memory_uses WHERE thread_id = $1),
     c AS (DELETE FROM events WHERE thread_id = $1) DELETE FROM threads WHERE thread_id = $1"""
+_COPY = """WITH born AS (INSERT INTO threads
+        (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
+        VALUES ($1::text, $2, $3, $4, $5, $6, $7, $8::bigint, $9)
+    ), first AS (INSERT INTO events (thread_id, sequence, at, kind, version, payload)
+        VALUES ($1::text, 1, $2, $10, $11, $12))
+    INSERT INTO events (thread_id, sequence, at, kind, version, payload)
+    SELECT $1::text, sequence, at, kind, version, payload FROM events
+    WHERE thread_id = $13 AND sequence > 1 AND sequence <= $8::bigint"""
+_EVENT = "SELECT at, kind, version, payload FROM events WHERE thread_id = $1 AND sequence = $2"
+_SAVE_CHECKPOINT = """INSERT INTO checkpoints (thread_id, sequence, version, digest, payload)
+    SELECT thread_id, $2::bigint, $3::int, $4::text, $5::bytea FROM threads WHERE thread_id = $1
+    ON CONFLICT (thread_id) DO UPDATE SET sequence = excluded.sequence, version = excluded.version,
+    digest = excluded.digest, payload = excluded.payload"""
+_CHECKPOINT = text("""SELECT c.sequence, c.version, c.digest, c.payload, e.at, e.kind, e.version, e.payload
+    FROM checkpoints AS c JOIN events AS e USING (thread_id, sequence) WHERE thread_id = :thread_id""")
 _PAGE = text("""
     SELECT sequence, at, kind, version, payload FROM (
         SELECT page.*, sum(octet_length(payload)) OVER (ORDER BY sequence) - octet_length(payload) AS before
@@ -159,6 +177,38 @@ class PostgresStore:
     async def delete_thread(self, thread_id: str) -> None:
         place = checked(thread_id)
         await self._session.perform("delete a thread in", lambda connection, _: connection.execute(_DELETE, place))
+
+    async def copy_thread(self, source: str, birth: ThreadStarted, record: ThreadRecord) -> None:
+        line, first, origin = line_of(record), codec.encode(birth), checked(source)
+        checked(record.thread_id)
+        await self._session.perform(
+            "copy a thread in", lambda connection, _: connection.execute(_COPY, *line, *first, origin), retry=False
+        )
+
+    async def save_checkpoint(self, checkpoint: ThreadCheckpoint) -> None:
+        place = (checkpoint.facts.thread_id, checkpoint.facts.last_sequence)
+
+        async def save(connection: Connection, _: bool) -> None:
+            last = await connection.fetchrow(_EVENT, *place)
+            if last is None:
+                return
+            ended = (last[0], Row(*last[1:]))
+            row = await anyio.to_thread.run_sync(checkpoints.encode, checkpoint, ended)
+            if len(row.payload) <= checkpoints.SIZE_LIMIT:
+                await connection.execute(_SAVE_CHECKPOINT, *place, row.version, row.digest, row.payload)
+
+        # Not tried again: it is kept while a Thread closes, and nothing is lost without it.
+        await self._session.perform("keep a checkpoint in", save, retry=False)
+
+    async def load_checkpoint(self, thread_id: str) -> ThreadCheckpoint | None:
+        with _translated("read events from", self._database):
+            async with self._engine.connect() as connection:
+                found = (await connection.execute(_CHECKPOINT, {"thread_id": checked(thread_id)})).one_or_none()
+        if found is None:
+            return None
+        sequence, version, digest, payload, at, *row = found
+        kept = checkpoints.CheckpointRow(sequence=sequence, version=version, digest=digest, payload=bytes(payload))
+        return await anyio.to_thread.run_sync(checkpoints.decode, thread_id, kept, (at, Row(*row)))
 
     async def _page(self, thread_id: str, after: int) -> list[StoredEvent]:
         bounds = {"thread_id": thread_id, "after": after, "rows": PAGE_ROWS, "bytes": PAGE_BYTES}

@@ -127,6 +127,10 @@ class Union:
         self._tags = dict(records)
         self._by_tag = dict(records.values())
 
+    def record(self, type_: type) -> tuple[str, Record[Any]]:
+        """The tag and the shape of one of them, for another union."""
+        return self._tags[type_]
+
     def write(self, value: Any) -> JsonValue:
         tag, record = self._tags[type(value)]
         return {"type": tag, **record.write(value)}

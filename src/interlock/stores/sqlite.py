@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
+from interlock.stores import checkpoint as checkpoints
 from interlock.stores import codec, sqlite_file
 from interlock.stores.claim_file import claim_file
 from interlock.stores.identity import checked
@@ -24,10 +25,20 @@ from interlock.stores.outcome import Outcome
 from interlock.stores.sequence import contiguous
 from interlock.stores.sqlite_failures import storage_failed
 from interlock.stores.sqlite_writer import SqliteWriter
-from interlock.stores.sqlite_writes import COUNT_USE, DELETE, Append, Statements
-from interlock.stores.summary import change_of, storable
-from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
+from interlock.stores.sqlite_writes import (
+    COPY_EVENTS,
+    COUNT_USE,
+    DELETE,
+    FIRST_EVENT,
+    NEW_THREAD,
+    SAVE_CHECKPOINT,
+    Append,
+    Statements,
+)
+from interlock.stores.summary import change_of, line_of, storable
+from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.memory import MemoryUse
+from interlock.vocabulary.thread import ThreadCheckpoint
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -42,6 +53,9 @@ MAXIMUM_READERS = 4
 
 _PAGE = """SELECT sequence, at, kind, version, payload FROM events
     WHERE thread_id = ? AND sequence > ? ORDER BY sequence"""
+
+_EVENT = "SELECT at, kind, version, payload FROM events WHERE thread_id = ? AND sequence = ?"
+_CHECKPOINT = "SELECT sequence, version, digest, payload FROM checkpoints WHERE thread_id = ?"
 
 
 @asynccontextmanager
@@ -133,6 +147,24 @@ class SqliteStore:
         place = [(checked(thread_id),)]
         await self._writer.write(Statements(steps=[(statement, place) for statement in DELETE], outcome=Outcome()))
 
+    async def copy_thread(self, source: str, birth: ThreadStarted, record: ThreadRecord) -> None:
+        target = checked(record.thread_id)
+        steps = (
+            (NEW_THREAD, [line_of(record)]),
+            (FIRST_EVENT, [(target, record.created_at, *codec.encode(birth))]),
+            (COPY_EVENTS, [(target, checked(source), record.last_sequence)]),
+        )
+        await self._writer.write(Statements(steps=steps, outcome=Outcome()))
+
+    async def save_checkpoint(self, checkpoint: ThreadCheckpoint) -> None:
+        row = await anyio.to_thread.run_sync(self._encode, checkpoint, limiter=self._reading)
+        if row is not None:
+            columns = (row.sequence, row.version, row.digest, row.payload, checkpoint.facts.thread_id)
+            await self._writer.write(Statements(steps=((SAVE_CHECKPOINT, [columns]),), outcome=Outcome()))
+
+    async def load_checkpoint(self, thread_id: str) -> ThreadCheckpoint | None:
+        return await anyio.to_thread.run_sync(self._decode, checked(thread_id), limiter=self._reading)
+
     async def close(self) -> None:
         """Store what waits, then let the file go."""
         await anyio.to_thread.run_sync(self._writer.close)
@@ -156,6 +188,25 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise storage_failed("read events from", self._path, error) from error
         return page, False
+
+    def _encode(self, checkpoint: ThreadCheckpoint) -> checkpoints.CheckpointRow | None:
+        """Runs in a worker thread, as `_decode` does."""
+        with sqlite_file.translated("read events from", self._path), self._readers.connection() as connection:
+            place = (checkpoint.facts.thread_id, checkpoint.facts.last_sequence)
+            last = connection.execute(_EVENT, place).fetchone()
+        if last is None:
+            return None
+        row = checkpoints.encode(checkpoint, (last[0], codec.Row(*last[1:])))
+        return row if len(row.payload) <= checkpoints.SIZE_LIMIT else None
+
+    def _decode(self, thread_id: str) -> ThreadCheckpoint | None:
+        with sqlite_file.translated("read events from", self._path), self._readers.connection() as connection:
+            found = connection.execute(_CHECKPOINT, (thread_id,)).fetchone()
+            last = connection.execute(_EVENT, (thread_id, found[0])).fetchone() if found is not None else None
+        if found is None or last is None:
+            return None
+        row = checkpoints.CheckpointRow(sequence=found[0], version=found[1], digest=found[2], payload=found[3])
+        return checkpoints.decode(thread_id, row, (last[0], codec.Row(*last[1:])))
 
     def _index(self) -> "AsyncEngine":
         """Made when first asked for: its import takes longer than opening the store."""

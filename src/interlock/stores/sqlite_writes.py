@@ -34,6 +34,10 @@ DELETE = tuple(
     f"DELETE FROM {table} WHERE thread_id = ?"  # noqa: S608 -- our own tables
     for table in ("checkpoints", "memory_uses", "events", "threads")
 )
+NEW_THREAD = """INSERT INTO threads
+    (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+FIRST_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, 1, ?, ?, ?, ?)"
 COPY_EVENTS = """INSERT INTO events (thread_id, sequence, at, kind, version, payload)
     SELECT ?, sequence, at, kind, version, payload FROM events
     WHERE thread_id = ? AND sequence > 1 AND sequence <= ?"""

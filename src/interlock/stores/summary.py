@@ -14,6 +14,7 @@ from interlock.vocabulary.event import (
     MessageCompleted,
     ThreadArchived,
     ThreadNamed,
+    ThreadRecord,
     ThreadRolledBack,
     ThreadStarted,
     TurnStarted,
@@ -80,3 +81,18 @@ def storable(text: Text) -> Text:
     if text is None:
         return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def line_of(record: ThreadRecord) -> tuple[str, int, int, str | None, str, str | None, int, int, bool]:
+    """A whole line of the index: its columns in the order of the table."""
+    return (
+        record.thread_id,
+        record.created_at,
+        record.updated_at,
+        storable(record.name),
+        storable(record.preview),
+        storable(record.model),
+        record.turns,
+        record.last_sequence,
+        record.archived,
+    )
