@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from interlock.surfaces.cli import demo_command, exec_command, mcp_commands, threads_commands
+from interlock.surfaces.cli import app_server_command, demo_command, exec_command, mcp_commands, threads_commands
 
 app = typer.Typer(
     name="interlock",
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(mcp_commands.app, name="mcp")
 app.add_typer(threads_commands.app, name="threads")
+app.add_typer(app_server_command.app, name="app-server")
 app.command("exec")(exec_command.execute)
 app.command("demo")(demo_command.demo)
 

@@ -5,10 +5,10 @@ Never: misses a stored event, or waits for a client.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
@@ -81,7 +81,7 @@ class LiveThread:
     def is_followed_by(self, client: Client) -> bool:
         return client in self._followers
 
-    def tell(self, news: Iterable[tuple[str, dict[str, object]]]) -> None:
+    def tell(self, news: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         for method, params in news:
             broadcast = Broadcast(method, params)
             for client in self._followers:

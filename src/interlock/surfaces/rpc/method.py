@@ -69,7 +69,3 @@ class Method:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "waits", inspect.iscoroutinefunction(self.run))
-
-
-class Empty(Params):
-    """The result {}."""

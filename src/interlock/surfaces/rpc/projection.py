@@ -169,7 +169,7 @@ def _items(turn: TurnState, view: shapes.ItemsView) -> list[shapes.ThreadItem]:
         case "summary":
             said = [item for item in turn.items if isinstance(item, UserMessageItem)]
             answers = [item for item in turn.items if isinstance(item, AgentMessageItem)]
-            return [item_shape(item) for item in (*said, *answers[-1:])]
+            return [*map(item_shape, said), *map(item_shape, answers[-1:])]
         case "notLoaded":
             return []
         case _:

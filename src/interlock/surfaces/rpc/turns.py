@@ -1,0 +1,128 @@
+"""The methods about turns.
+
+Owns: what a client may say when it begins, steers or interrupts a turn.
+Never: runs one; the library does.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from interlock import models
+from interlock.surfaces.rpc import projection, shapes
+from interlock.surfaces.rpc.application import Application
+from interlock.surfaces.rpc.live import LiveThread, TurnSettings
+from interlock.surfaces.rpc.method import Context, Method, Params
+from interlock.surfaces.rpc.settings import settings_shape
+from interlock.surfaces.rpc.threads import EmptyResult, OfThread
+from interlock.surfaces.rpc.turn_input import UserInput, parts_of
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.ports import Model
+
+
+class ModeSettings(Params):
+    model: str
+    developer_instructions: str | None = Field(default=None, alias="developer_instructions")  # snake case there
+
+
+class CollaborationMode(Params):
+    settings: ModeSettings
+
+
+class TurnStartParams(OfThread):
+    input: list[UserInput]
+    model: str | None = None
+    output_schema: dict[str, Any] | None = None
+    collaboration_mode: CollaborationMode | None = None
+
+
+class SteerParams(OfThread):
+    expected_turn_id: str
+    input: list[UserInput]
+
+
+class InterruptParams(OfThread):
+    turn_id: str
+
+
+class TurnStartResult(TypedDict):
+    turn: shapes.Turn
+
+
+class SteerResult(TypedDict):
+    turnId: str
+
+
+async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
+    application, live = context.application, context.application.loaded(params.thread_id)
+    parts = await parts_of(params.input)
+    settings = _settings(live.settings, params)
+    turn = await live.thread.start_turn(
+        parts,
+        model=_model(application, settings.model),
+        instructions=settings.instructions,
+        output_schema=params.output_schema,
+    )
+    live.follow(context.client)
+    _adopt(application, live, settings)
+    return {"turn": projection.new_turn(turn.id, None)}
+
+
+def _settings(settings: TurnSettings, params: TurnStartParams) -> TurnSettings:
+    """What a turn says holds for the later ones too."""
+    if params.collaboration_mode is not None:
+        mode = params.collaboration_mode.settings
+        return replace(
+            settings,
+            model=mode.model or settings.model,
+            developer_instructions=mode.developer_instructions or settings.developer_instructions,
+        )
+    return replace(settings, model=params.model or settings.model)
+
+
+def _adopt(application: Application, live: LiveThread, settings: TurnSettings) -> None:
+    if settings == live.settings:
+        return
+    live.settings = settings
+    about = {"threadId": live.thread.id, "threadSettings": settings_shape(application, live)}
+    live.tell([("thread/settings/updated", about)])
+
+
+def _model(application: Application, name: str | None) -> Model | None:
+    """The model of that name at the configured provider; None leaves it to the thread."""
+    config = application.host.configuration.model
+    if name is None or name == config.name:
+        return None
+    return models.from_configuration(replace(config, name=name))
+
+
+async def interrupt(context: Context, params: InterruptParams) -> EmptyResult:
+    thread = context.application.loaded(params.thread_id).thread
+    turn = thread.running_turn
+    if turn is None or turn.id != params.turn_id:
+        raise InvalidRequest(f"thread {thread.id} is not running turn {params.turn_id[:100]!r}; it may have ended")
+    await turn.interrupt()
+    return {}
+
+
+METHODS: Final = (
+    Method(
+        name="turn/start",
+        params=TurnStartParams,
+        result=TurnStartResult,
+        run=start,
+        says="Begin a turn of a loaded thread; `turn/completed` tells its end. This connection follows the thread.",
+        in_thread_order=True,
+        answers_first=True,
+    ),
+    Method(
+        name="turn/interrupt",
+        params=InterruptParams,
+        result=EmptyResult,
+        run=interrupt,
+        says="End the running turn as interrupted; answered when it has ended.",
+        in_thread_order=True,
+    ),
+)
