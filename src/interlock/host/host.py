@@ -32,14 +32,19 @@ from interlock.configuration import (
 )
 from interlock.connections.generation import unstarted_report
 from interlock.connections.pool import Pool
+from interlock.connections.session import SessionHandlers
 from interlock.history.clip import DEFAULT_TOKENS, token_budget
 from interlock.history.fold import Fold, ThreadState
 from interlock.host.clock import SystemClock
 from interlock.host.loading import LoadedThreads
+from interlock.host.reception import Reception
 from interlock.host.requests import ServerRequests
 from interlock.host.watching import changes, refuse_without_watchfiles
+from interlock.questions.asking import Reviewer
+from interlock.questions.respondent import Desk
 from interlock.stores import open_store
 from interlock.threads.call import CallRules
+from interlock.threads.hooks import Hooks
 from interlock.threads.identity import new_id
 from interlock.threads.permission import Approvals
 from interlock.threads.servers import DEFAULT_GRACE
@@ -78,8 +83,9 @@ class Host:
         async with Host({"time": ServerConfig(name="time", transport=...)}) as host: ...
 
     `store` is a path or URL (default: interlock.db in the home folder). `model` is used by turns
-    that name none. `approvals` says what becomes of a tool call that a person would have to
-    approve: "deny" it, or "allow" it. `grace` is seconds that a Step waits for optional servers of
+    that name none. `approvals` says what becomes of a tool call that somebody has to approve: "ask" the audience of
+    its Thread (without one it is refused), "deny" it, or "allow" it. `reviewer` may answer questions before people
+    do; `hooks` see every call of the model. `grace` is seconds that a Step waits for optional servers of
     a new set (CON-3). `tool_output_token_limit` bounds what a model is shown of one result (RES-10).
     """
 
@@ -90,7 +96,9 @@ class Host:
         policy: Policy | None = None,
         model: Model | None = None,
         store: str | Path | None = None,
-        approvals: Approvals = "deny",
+        approvals: Approvals = "ask",
+        reviewer: Reviewer | None = None,
+        hooks: Hooks | None = None,
         grace: float = DEFAULT_GRACE,
         tool_output_token_limit: int = DEFAULT_TOKENS,
         clock: Clock | None = None,
@@ -103,6 +111,8 @@ class Host:
         self._model = model
         self._place = store
         self._approvals: Approvals = approvals
+        self._reviewer = reviewer
+        self._hooks = hooks or Hooks()
         self._grace = grace
         self._clock = clock or SystemClock()
         self._read: Callable[[], Configuration] | None = None
@@ -121,7 +131,9 @@ class Host:
         environment: Mapping[str, str] = os.environ,
         model: Model | None = None,
         store: str | Path | None = None,
-        approvals: Approvals = "deny",
+        approvals: Approvals = "ask",
+        reviewer: Reviewer | None = None,
+        hooks: Hooks | None = None,
         grace: float = DEFAULT_GRACE,
         watch: bool = False,
     ) -> "Host":
@@ -134,7 +146,7 @@ class Host:
         Raises:
             InvalidRequest: a file cannot be read, or is malformed as a whole; watchfiles is missing.
         """
-        host = cls(model=model, store=store, approvals=approvals, grace=grace)
+        host = cls(model=model, store=store, approvals=approvals, reviewer=reviewer, hooks=hooks, grace=grace)
         host._read = partial(load, path, home=home, project=project, environment=environment)
         host._configuration = host._read()
         if watch:
@@ -151,7 +163,7 @@ class Host:
         place = self._place if self._place is not None else home_folder(os.environ) / DATABASE
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(place))
-            pool = await stack.enter_async_context(Pool())
+            pool = await stack.enter_async_context(Pool(handlers_for=self._handlers_for))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             threads = LoadedThreads(store, pool, tasks, self._clock, self._settings)
             stack.push_async_callback(threads.close)
@@ -327,11 +339,21 @@ class Host:
             servers=tuple(configuration.servers.values()),
             policy=configuration.policy,
             rules=CallRules(
-                approvals=self._approvals, output_limit=token_budget(configuration.model.tool_output_token_limit)
+                approvals=self._approvals,
+                output_limit=token_budget(configuration.model.tool_output_token_limit),
+                hooks=self._hooks,
             ),
             default_model=self._default_model(),
             grace=self._grace,
+            reviewer=self._reviewer,
         )
+
+    def _handlers_for(self, config: ServerConfig, owner: str) -> SessionHandlers:
+        """What a new connection of an owner listens to; its questions go to that Thread, if it is one."""
+        return SessionHandlers(respondent=Reception(owner, self._desk))
+
+    def _desk(self, owner: str) -> Desk | None:
+        return self._opened.threads.desk(owner) if self._opened is not None else None
 
     def _default_model(self) -> Callable[[], Model]:
         model = self._model

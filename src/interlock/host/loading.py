@@ -14,6 +14,7 @@ from interlock.connections.generation import Generations
 from interlock.connections.pool import Pool
 from interlock.history.journal import Journal
 from interlock.memory.usage import Accounting
+from interlock.questions.respondent import Desk
 from interlock.threads.recovery import close_what_was_left_open
 from interlock.threads.thread import Thread, ThreadSettings
 from interlock.vocabulary.errors import InvalidRequest
@@ -49,6 +50,11 @@ class LoadedThreads:
 
     def get(self, thread_id: str) -> Thread | None:
         return None if thread_id in self._loading else self._loaded.get(thread_id)
+
+    def desk(self, owner: str) -> Desk | None:
+        """Who answers servers for that owner; nobody before its Thread has begun."""
+        thread = self._loaded.get(owner)
+        return thread.desk if thread is not None and thread.journal.last_sequence > 0 else None
 
     @property
     def all(self) -> Mapping[str, Thread]:

@@ -12,7 +12,7 @@ import anyio
 
 from interlock.resources.payload import Contribution, Listed, all_servers, contribution, one_server, read_answer
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, NotPermitted, ServerFailed
-from interlock.vocabulary.ports import Connection
+from interlock.vocabulary.ports import Connection, Respondent
 from interlock.vocabulary.resource import Listing, Page
 from interlock.vocabulary.server import ServerStatus
 from interlock.vocabulary.snapshot import Binding, ServerView
@@ -77,10 +77,12 @@ async def list_all(binding: Binding, kind: Kind, timeout: float | None) -> str:
     return all_servers(kind.member, asked.parts | failed)
 
 
-async def read_one(binding: Binding, server: str, uri: str, timeout: float | None) -> str:
+async def read_one(
+    binding: Binding, server: str, uri: str, timeout: float | None, *, respondent: Respondent | None = None
+) -> str:
     """The contents of `uri` at exactly `server`; errors as in `list_one`."""
     view = _named(binding, server)
-    read = await view.connection.read_resource(uri, timeout=_call_timeout(view, timeout))
+    read = await view.connection.read_resource(uri, timeout=_call_timeout(view, timeout), respondent=respondent)
     return read_answer(server, uri, read)
 
 

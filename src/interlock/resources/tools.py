@@ -12,6 +12,7 @@ from interlock.resources.arguments import RawArguments, item_server, list_argume
 from interlock.resources.reader import RESOURCES, TEMPLATES, Kind, list_all, list_one, read_one
 from interlock.vocabulary.catalog import BuiltinEntry
 from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.ports import Respondent
 from interlock.vocabulary.snapshot import Binding, ServerView
 from interlock.vocabulary.tool import ToolSpec
 
@@ -36,11 +37,17 @@ def resource_tools(servers: Mapping[str, ServerView]) -> dict[str, BuiltinEntry]
 
 
 async def run(
-    binding: Binding, tool_name: str, raw_arguments: RawArguments, *, timeout: float | None = None
+    binding: Binding,
+    tool_name: str,
+    raw_arguments: RawArguments,
+    *,
+    timeout: float | None = None,
+    respondent: Respondent | None = None,
 ) -> ResourceOutcome:
     """Execute one resource tool over the servers of `binding`; unknown properties are ignored.
 
-    `timeout` is seconds for each server that is asked; None takes each server's own `tool_timeout`.
+    `timeout` is seconds for each server that is asked; None takes each server's own `tool_timeout`. `respondent`
+    answers what a server asks before it lets a resource be read.
 
     Raises:
         InvalidRequest: the arguments, or a server that does not exist.
@@ -54,7 +61,7 @@ async def run(
             text = await _list(binding, TEMPLATES, raw_arguments, timeout)
         case "read_mcp_resource":
             read = read_arguments(raw_arguments)
-            text = await read_one(binding, read.server, read.uri, timeout)
+            text = await read_one(binding, read.server, read.uri, timeout, respondent=respondent)
         case _:
             raise InvalidRequest(f"cannot run {tool_name!r}: it is no resource tool", tool=tool_name)
     return ResourceOutcome(text=text, server=item_server(raw_arguments))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from interlock.resources import tools
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry
+from interlock.vocabulary.ports import Respondent
 from interlock.vocabulary.snapshot import Binding, Snapshot
 from interlock.vocabulary.tool import ToolResult
 
@@ -18,7 +19,7 @@ def offered(snapshot: Snapshot) -> Mapping[str, BuiltinEntry]:
     return tools.resource_tools(snapshot.servers)
 
 
-async def run(request: CallRequest, binding: Binding) -> ToolResult:
-    """Run one; its result is the JSON text of the answer."""
-    outcome = await tools.run(binding, request.public_name, request.text)
+async def run(request: CallRequest, binding: Binding, respondent: Respondent | None = None) -> ToolResult:
+    """Run one; its result is the JSON text of the answer. `respondent` answers what servers ask meanwhile."""
+    outcome = await tools.run(binding, request.public_name, request.text, respondent=respondent)
     return ToolResult(content=({"type": "text", "text": outcome.text},))

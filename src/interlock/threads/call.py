@@ -1,41 +1,52 @@
-"""The walk of a model's call: found, recorded, permitted, sent, answered, clipped (ARCHITECTURE section 4).
+"""The walk of a model's call: found, recorded, hooked, permitted, sent, answered, clipped (ARCHITECTURE section 4).
 
 Owns: the order of these steps for tools of servers and for the host's own resource tools.
-Never: splits a public name, changes arguments, or looks at another Step's connections (CAT-6, CAT-9).
+Never: splits a public name, changes arguments itself, or looks at another Step's connections (CAT-6, CAT-9).
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.lowlevel
 
 from interlock.history.clip import token_budget
 from interlock.history.journal import Journal
+from interlock.questions.asking import Asking
+from interlock.questions.respondent import Desk
 from interlock.threads import builtins, facts, output
 from interlock.threads.gate import Gate
+from interlock.threads.hooks import HookedCall, Hooks
+from interlock.threads.identity import new_id
 from interlock.threads.lifecycle import Answer, Attempt, Ending, Operation, run_item
-from interlock.threads.permission import Approvals, permit
+from interlock.threads.permission import Approvals, KeepAlways, Permission, Wanted
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import CallStarted
 from interlock.vocabulary.item import ItemError, McpToolCallItem
+from interlock.vocabulary.json import JsonObject, compact
 from interlock.vocabulary.notice import ProgressNotice
+from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock
 from interlock.vocabulary.snapshot import Binding
-from interlock.vocabulary.tool import Progress
+from interlock.vocabulary.tool import Progress, ToolAnnotations, ToolResult
 
 Target = ToolEntry | BuiltinEntry | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRules:
-    """What holds for every call of a Thread. `output_limit`: bytes of text that its model is shown of a result."""
+    """What holds for every call of a Thread. `output_limit`: bytes of text that its model is shown of a result.
 
-    approvals: Approvals = "deny"
+    `keep_always`: where an approval that shall hold for ever is written; None: it can hold for the session at most.
+    """
+
+    approvals: Approvals = "ask"
     output_limit: int = token_budget()
+    hooks: Hooks = field(default_factory=Hooks)
+    keep_always: KeepAlways | None = None
 
 
 class Caller:
@@ -48,11 +59,14 @@ class Caller:
         clock: Clock,
         notify: Callable[[ProgressNotice], None],
         rules: CallRules,
+        asking: Asking | None = None,
     ) -> None:
         self._journal = journal
         self._clock = clock
         self._notify = notify
         self.rules = rules
+        self._asking = asking or Asking(journal, new_id=lambda: new_id(clock), policy=Policy)
+        self._permission = Permission(asking=self._asking)
         self._gate = Gate()
         self._running: dict[str, anyio.CancelScope] = {}
         self._closed = False
@@ -78,7 +92,7 @@ class Caller:
         with self._cancellable(request.call_id) as scope, self._gate.arriving(alone=alone) as ticket:
 
             async def operation(attempt: Attempt) -> Answer:
-                walk = self._prepare(binding, request, target)
+                walk = await self._prepare(binding, request, target, item, attempt)
                 await ticket.admitted()
                 return await walk(attempt)
 
@@ -93,35 +107,61 @@ class Caller:
     @contextmanager
     def _cancellable(self, call_id: str) -> Iterator[anyio.CancelScope]:
         scope = self._running[call_id] = anyio.CancelScope()
+        cancelled = True
         try:
             yield scope
+            cancelled = scope.cancel_called
         finally:
             del self._running[call_id]
+            if cancelled:
+                self._asking.withdraw_call(call_id)
 
-    def _prepare(self, binding: Binding, request: CallRequest, target: Target) -> Operation:
+    async def _prepare(
+        self, binding: Binding, request: CallRequest, target: Target, item: McpToolCallItem, attempt: Attempt
+    ) -> Operation:
         """Everything that can refuse the call, so that a refused one waits for no other."""
         match target:
             case ToolEntry() if target.visible_to_model:
-                return self._tool_operation(binding, request, target)
+                return await self._tool_operation(binding, request, target, item, attempt)
             case ToolEntry():
                 raise InvalidRequest(f"tool {request.public_name!r} is for apps only; the model cannot call it")
             case BuiltinEntry():
-                return self._resource_operation(binding, request)
+                return await self._resource_operation(binding, request, item, attempt)
             case None:
                 raise InvalidRequest(
                     f"there is no tool {request.public_name[:200]!r} in this step; call one of the tools offered"
                 )
 
-    def _resource_operation(self, binding: Binding, request: CallRequest) -> Operation:
+    async def _resource_operation(
+        self, binding: Binding, request: CallRequest, item: McpToolCallItem, attempt: Attempt
+    ) -> Operation:
+        hooks = self.rules.hooks
+        call = None
+        if hooks:
+            call = await self._hooked(hooked_builtin(binding, request, item), attempt)
+            request = replace(request, text=compact(call.arguments), arguments=call.arguments)
+
         async def operation(attempt: Attempt) -> Answer:
-            return output.answer(await builtins.run(request, binding), self.rules.output_limit)
+            result = await builtins.run(request, binding, self._desk(binding, request.call_id))
+            return await self._answer(call, result)
 
         return operation
 
-    def _tool_operation(self, binding: Binding, request: CallRequest, entry: ToolEntry) -> Operation:
-        view = binding.snapshot.servers[entry.server]
-        arguments = request.usable_arguments()
-        permit(entry, binding.snapshot.policy, view.config, self.rules.approvals)
+    async def _tool_operation(
+        self, binding: Binding, request: CallRequest, entry: ToolEntry, item: McpToolCallItem, attempt: Attempt
+    ) -> Operation:
+        view, rules = binding.snapshot.servers[entry.server], self.rules
+        arguments, call = request.usable_arguments(), None
+        if rules.hooks:
+            call = await self._hooked(hooked_tool(binding, request, entry, arguments), attempt)
+            arguments = call.arguments
+        await self._permission.permit(
+            Wanted(entry=entry, item=item, arguments=arguments, turn_id=binding.turn_id),
+            binding.snapshot.policy,
+            view.config,
+            approvals=rules.approvals,
+            keep_always=rules.keep_always,
+        )
 
         async def operation(attempt: Attempt) -> Answer:
             await view.connection.ready(view.config.startup_timeout)
@@ -133,10 +173,25 @@ class Caller:
                 timeout=view.config.tool_timeout,
                 safe_to_repeat=entry.tool.annotations.safe_to_repeat,
                 on_progress=self._progress(binding.turn_id, request.call_id),
+                respondent=self._desk(binding, request.call_id),
             )
-            return output.answer(result, self.rules.output_limit)
+            return await self._answer(call, result)
 
         return operation
+
+    async def _hooked(self, call: HookedCall, attempt: Attempt) -> HookedCall:
+        passed = await self.rules.hooks.run_before(call)
+        if passed.arguments != call.arguments:
+            attempt.arguments = passed.arguments
+        return passed
+
+    async def _answer(self, call: HookedCall | None, result: ToolResult) -> Answer:
+        if call is not None:
+            result = await self.rules.hooks.run_after(call, result)
+        return output.answer(result, self.rules.output_limit)
+
+    def _desk(self, binding: Binding, call_id: str) -> Desk:
+        return Desk(self._asking, call_id=call_id, turn_id=binding.turn_id)
 
     def _progress(self, turn_id: str, call_id: str) -> Callable[[Progress], None]:
         def forward(progress: Progress) -> None:
@@ -160,6 +215,33 @@ def describe(binding: Binding, request: CallRequest, target: Target) -> McpToolC
             return facts.resource_item(request, target.public_name)
         case None:
             return facts.unknown_item(request.call_id, request.arguments, request.public_name)
+
+
+def hooked_tool(binding: Binding, request: CallRequest, entry: ToolEntry, arguments: JsonObject) -> HookedCall:
+    """What hooks see of a call of a server's tool."""
+    return HookedCall(
+        call_id=request.call_id,
+        turn_id=binding.turn_id,
+        server=entry.server,
+        tool=entry.tool.name,
+        public_name=entry.public_name,
+        arguments=arguments,
+        annotations=entry.tool.annotations,
+    )
+
+
+def hooked_builtin(binding: Binding, request: CallRequest, item: McpToolCallItem) -> HookedCall:
+    """What hooks see of a call of a resource tool."""
+    return HookedCall(
+        call_id=request.call_id,
+        turn_id=binding.turn_id,
+        server=item.server,
+        tool=item.tool,
+        public_name=item.public_name,
+        arguments=request.usable_arguments(),
+        annotations=ToolAnnotations(read_only_hint=True),
+        builtin=True,
+    )
 
 
 def runs_alone(binding: Binding, target: Target) -> bool:

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 
 from interlock.vocabulary.errors import InvalidRequest, NotPermitted
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.ports import OnProgress
+from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.resource import (
     Completion,
     Listing,
@@ -47,11 +47,12 @@ class DirectRequests:
     """Requests to one server at a time. All raise ServerFailed as the port Connection says.
 
     InvalidRequest: there is no such server. NotPermitted: it is disabled. `holding` keeps a
-    connection for several requests.
+    connection for several requests. `respondent` answers what servers ask meanwhile; without one they are told no.
     """
 
-    def __init__(self, holding: Holding) -> None:
+    def __init__(self, holding: Holding, respondent: Respondent | None = None) -> None:
         self.holding = holding
+        self._respondent = respondent
 
     async def list_tools(self, server: str) -> Listing[Tool]:
         """All tools that the filters let through, app-only ones included."""
@@ -78,7 +79,12 @@ class DirectRequests:
                     f"in [mcp_servers.{server}]"
                 )
             return await view.connection.call_tool(
-                tool, arguments, timeout=view.config.tool_timeout, on_progress=on_progress, meta=meta
+                tool,
+                arguments,
+                timeout=view.config.tool_timeout,
+                on_progress=on_progress,
+                meta=meta,
+                respondent=self._respondent,
             )
 
     async def list_resources(self, server: str, *, cursor: str | None = None) -> Page[Resource]:
@@ -94,7 +100,9 @@ class DirectRequests:
     async def read_resource(self, server: str, uri: str, *, meta: JsonObject | None = None) -> ResourceRead:
         """Read `uri` exactly as it is given (RPC-2: no trimming, no gate)."""
         async with self.holding(server) as view:
-            return await view.connection.read_resource(uri, timeout=view.config.tool_timeout, meta=meta)
+            return await view.connection.read_resource(
+                uri, timeout=view.config.tool_timeout, meta=meta, respondent=self._respondent
+            )
 
     async def list_prompts(self, server: str) -> Listing[Prompt]:
         async with self.holding(server) as view:
@@ -102,7 +110,9 @@ class DirectRequests:
 
     async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
         async with self.holding(server) as view:
-            return await view.connection.get_prompt(name, dict(arguments or {}), timeout=view.config.tool_timeout)
+            return await view.connection.get_prompt(
+                name, dict(arguments or {}), timeout=view.config.tool_timeout, respondent=self._respondent
+            )
 
     async def complete(
         self, server: str, reference: JsonObject, argument: str, value: str, context: Mapping[str, str] | None = None

@@ -16,6 +16,7 @@ from interlock.vocabulary.conversation import Part
 from interlock.vocabulary.errors import Effect, InterlockError, ServerFailed
 from interlock.vocabulary.event import CallEnded, CallStarted, Event
 from interlock.vocabulary.item import ItemError, ItemStatus, McpToolCallItem
+from interlock.vocabulary.json import JsonValue
 from interlock.vocabulary.ports import Clock
 from interlock.vocabulary.tool import ToolResult
 
@@ -28,9 +29,13 @@ class Recorder(Protocol):
 
 @dataclass(slots=True)
 class Attempt:
-    """How far a running call has come; `sent` is set by the operation just before its request goes out."""
+    """How far a running call has come; `sent` is set by the operation just before its request goes out.
+
+    `arguments` are set where they are not those that the model asked for (LIF-7); the ended item shows them.
+    """
 
     sent: bool = False
+    arguments: JsonValue = None
 
     @property
     def effect(self) -> Effect:
@@ -88,6 +93,8 @@ async def run_item(
         raise
     finally:
         item = replace(ending.item, duration=round((clock.monotonic() - began) * 1000))
+        if attempt.arguments is not None:
+            item = replace(item, arguments=attempt.arguments)
         ending = replace(ending, item=item)
         end = CallEnded(turn_id=start.turn_id, step_id=start.step_id, item=item, effect=item.effect)
         await _record(recorder, end)

@@ -1,48 +1,156 @@
 """Whether a tool call may go out.
 
-Owns: the one place where a call is allowed or refused before its request is prepared (APR-3).
-Never: asks anybody, or judges resource tools: they never enter approval (RES-9).
+Owns: the one place where a call is allowed, refused or approved before its request is prepared (APR-3); what the
+Thread remembers of its approvals (APR-2).
+Never: decides by itself (`questions.approval` does), or judges resource tools: they never enter approval (RES-9).
 """
 
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, assert_never
 
+from interlock.questions.approval import Remembered, ToolKey, Verdict, decide, definition_of
+from interlock.questions.asking import Asking, Settled
+from interlock.questions.rules import CallFacts
 from interlock.vocabulary.catalog import ToolEntry
 from interlock.vocabulary.errors import NotPermitted
-from interlock.vocabulary.policy import Decision, Policy
+from interlock.vocabulary.item import McpToolCallItem
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.policy import Policy
+from interlock.vocabulary.question import Accept, Approval, Cancel, Decline
 from interlock.vocabulary.server import ServerConfig
 
-Approvals = Literal["allow", "deny"]
-"""What becomes of a call that somebody would have to approve, as long as nobody can be asked."""
+Approvals = Literal["ask", "allow", "deny"]
+"""What becomes of a call that somebody has to approve: people are asked, or all of them pass, or none."""
+
+KeepAlways: TypeAlias = Callable[[ServerConfig, str], Awaitable[None]]
+"""Writes down that calls of this tool of this server are approved from now on."""
 
 
-def decide(entry: ToolEntry, policy: Policy, config: ServerConfig) -> Decision:
-    """What mode, annotations and policy say of a call of `entry`: "ask" where a person would have to."""
-    mode = config.approval_mode(entry.tool.name)
-    if mode == "approve" or (policy.approval == "never" and policy.full_access):
-        return "allow"
-    if mode != "prompt" and _reads_only(entry, destructive_asks=mode == "auto"):
-        return "allow"
-    return "deny" if policy.approval == "never" else "ask"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A call that wants to go out; `item` tells whose it is and what it does, `arguments` are what would be sent."""
+
+    entry: ToolEntry
+    item: McpToolCallItem
+    arguments: JsonObject
+    turn_id: str
+
+    @property
+    def facts(self) -> CallFacts:
+        return CallFacts(
+            server=self.entry.server,
+            tool=self.entry.tool.name,
+            annotations=self.entry.tool.annotations,
+            arguments=self.arguments,
+            connector_id=self.item.connector_id,
+        )
+
+    @property
+    def key(self) -> ToolKey:
+        return ToolKey(self.entry.server, self.item.connector_id, self.entry.tool.name)
 
 
-def permit(entry: ToolEntry, policy: Policy, config: ServerConfig, approvals: Approvals) -> None:
-    """Return if the call may go out.
+@dataclass(slots=True, kw_only=True)
+class Permission:
+    """The permissions of one Thread. `keep_always` None: an approval cannot be kept for longer than the session."""
 
-    Raises:
-        NotPermitted: it may not; the sentence names the setting that would let it through.
-    """
-    decision = decide(entry, policy, config)
-    if decision == "allow" or (decision == "ask" and approvals == "allow"):
-        return
-    reason = "approval_policy is 'never'" if decision == "deny" else "nobody can be asked"
-    raise NotPermitted(
-        f"tool {entry.tool.name!r} of server {entry.server!r} may not be called: it needs an approval and {reason}; "
-        f"set approval_mode = 'approve' in [mcp_servers.{entry.server}.tools.{entry.tool.name}] to allow it",
-        server=entry.server,
-        tool=entry.tool.name,
+    asking: Asking
+    remembered: Remembered = field(default_factory=Remembered)
+
+    async def permit(
+        self,
+        call: Wanted,
+        policy: Policy,
+        config: ServerConfig,
+        *,
+        approvals: Approvals,
+        keep_always: KeepAlways | None = None,
+    ) -> None:
+        """Return once the call may go out.
+
+        Raises:
+            NotPermitted: it may not; the sentence says who or what refused it.
+            StorageFailed: a question could not be stored.
+        """
+        verdict = decide(call.facts, config.approval_mode(call.entry.tool.name), policy, remembered=self._holds(call))
+        match verdict.decision:
+            case "allow":
+                return
+            case "deny":
+                raise _refused(call, verdict.reason)
+            case "ask":
+                pass
+            case _:
+                assert_never(verdict.decision)
+        if approvals == "deny":
+            raise _refused(call, "it needs an approval and nobody can be asked")
+        if approvals == "ask":
+            await self._ask(call, verdict, policy, config, keep_always)
+
+    def _holds(self, call: Wanted) -> bool:
+        return len(self.remembered) > 0 and self.remembered.holds(call.key, definition_of(call.entry.tool))
+
+    async def _ask(
+        self, call: Wanted, verdict: Verdict, policy: Policy, config: ServerConfig, keep_always: KeepAlways | None
+    ) -> None:
+        settled = await self.asking.approve(
+            call.entry.server,
+            _subject(call, verdict, can_keep=keep_always is not None),
+            message=f"Allow server {call.entry.server!r} to run its tool {call.entry.tool.name!r}?",
+            policy=policy,
+            turn_id=call.turn_id,
+            call_id=call.item.id,
+        )
+        match settled.answer:
+            case Accept(remember="once"):
+                pass
+            case Accept(remember=remember):
+                self.remembered.remember(call.key, definition_of(call.entry.tool))
+                if remember == "always" and keep_always is not None:
+                    await keep_always(config, call.entry.tool.name)
+            case Decline() | Cancel():
+                raise _declined(call, settled)
+
+
+def _subject(call: Wanted, verdict: Verdict, *, can_keep: bool) -> Approval:
+    tool = call.entry.tool
+    return Approval(
+        tool=tool.name,
+        public_name=call.entry.public_name,
+        arguments=call.arguments,
+        annotations=tool.annotations,
+        title=tool.title or tool.annotations.title,
+        description=tool.description,
+        connector_id=call.item.connector_id,
+        connector_name=call.item.app_name,
+        persist=tuple(kind for kind in verdict.persist if kind != "always" or can_keep),
+        reason=verdict.reason,
     )
 
 
-def _reads_only(entry: ToolEntry, *, destructive_asks: bool) -> bool:
-    hints = entry.tool.annotations
-    return hints.read_only_hint is True and not (destructive_asks and hints.destructive_hint is True)
+def _declined(call: Wanted, settled: Settled) -> NotPermitted:
+    message = settled.answer.message if isinstance(settled.answer, Decline) else None
+    match settled.by:
+        case "user" | "reviewer":
+            who = "user" if settled.by == "user" else "application's reviewer"
+            how = "dismissed the question" if isinstance(settled.answer, Cancel) else "declined it"
+            return _not_permitted(call, f"the {who} {how}" + (f": {message}" if message else ""))
+        case "policy" | "nobody":
+            return _refused(call, f"it needs an approval and {message or 'the question was withdrawn'}")
+        case _:
+            assert_never(settled.by)
+
+
+def _refused(call: Wanted, reason: str) -> NotPermitted:
+    """A refusal that a setting could turn."""
+    table = f"[mcp_servers.{call.entry.server}.tools.{call.entry.tool.name}]"
+    return _not_permitted(call, f"{reason}; set approval_mode = 'approve' in {table} to allow it")
+
+
+def _not_permitted(call: Wanted, reason: str) -> NotPermitted:
+    return NotPermitted(
+        f"tool {call.entry.tool.name!r} of server {call.entry.server!r} was not called: {reason}",
+        server=call.entry.server,
+        tool=call.entry.tool.name,
+    )

@@ -1,6 +1,6 @@
 """What a killed host left open in a Thread.
 
-Owns: the ends of calls and of a turn that nobody runs any more (LIF-1).
+Owns: the ends of calls, questions and a turn that nobody runs any more (LIF-1, QST-9).
 Never: touches what has ended, or guesses what an interrupted call did.
 """
 
@@ -10,8 +10,9 @@ from interlock.history.fold import ThreadState
 from interlock.history.journal import Journal
 from interlock.threads import output
 from interlock.vocabulary.conversation import CallEntry, OutputEntry, TextPart
-from interlock.vocabulary.event import CallEnded, CallStarted, EntriesRecorded, Event, TurnEnded
+from interlock.vocabulary.event import CallEnded, CallStarted, EntriesRecorded, Event, QuestionWithdrawn, TurnEnded
 from interlock.vocabulary.item import ItemError, McpToolCallItem
+from interlock.vocabulary.question import Question
 
 SENTENCE = "the host ended while the call ran; whether it took effect is unknown"
 
@@ -24,8 +25,9 @@ async def close_what_was_left_open(journal: Journal, *, output_limit: int) -> No
 
 
 def missing_ends(state: ThreadState, *, output_limit: int) -> tuple[Event, ...]:
-    """Ends of open calls, outputs for unanswered ones (no model takes a history without), the end of the turn."""
-    events: list[Event] = [_interrupted(started) for started in state.open_calls]
+    """Ends of questions and calls, outputs for unanswered calls (no model takes a history without), the turn's end."""
+    events: list[Event] = [_withdrawn(question) for question in state.open_questions]
+    events += [_interrupted(started) for started in state.open_calls]
     turn_id = state.open_turn or (state.turns[-1].turn_id if state.turns else "")
     if state.unanswered:
         ended = {item.id: item for turn in state.turns for item in turn.items if isinstance(item, McpToolCallItem)}
@@ -34,6 +36,11 @@ def missing_ends(state: ThreadState, *, output_limit: int) -> tuple[Event, ...]:
     if state.open_turn is not None:
         events.append(TurnEnded(turn_id=turn_id, status="interrupted", error="the host ended while the turn ran"))
     return tuple(events)
+
+
+def _withdrawn(question: Question) -> QuestionWithdrawn:
+    """Its call is gone with the process that held it; whoever still wants to know asks again."""
+    return QuestionWithdrawn(question_id=question.id, server=question.server, reason="the host ended")
 
 
 def _interrupted(started: CallStarted) -> CallEnded:

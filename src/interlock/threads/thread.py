@@ -16,6 +16,9 @@ from interlock.connections.generation import Generations
 from interlock.history.fold import ThreadState
 from interlock.history.journal import Journal
 from interlock.memory.usage import Accounting
+from interlock.questions.asking import Asking, Reviewer
+from interlock.questions.audience import Listener, Until
+from interlock.questions.respondent import Desk
 from interlock.threads import builtins
 from interlock.threads.call import Caller, CallRules
 from interlock.threads.direct import DirectRequests
@@ -44,6 +47,7 @@ from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import LaggedNotice, Notice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock, Model
+from interlock.vocabulary.question import Answer, Question
 from interlock.vocabulary.server import ServerConfig, ServerReport
 from interlock.vocabulary.snapshot import Binding, Snapshot
 
@@ -60,6 +64,7 @@ class ThreadSettings:
     rules: CallRules = field(default_factory=CallRules)
     default_model: Callable[[], Model] | None = None
     grace: float = DEFAULT_GRACE
+    reviewer: Reviewer | None = None
 
 
 class Thread:
@@ -80,8 +85,16 @@ class Thread:
         self._clock = clock
         self._notices = Notices()
         self._servers = Servers(generations, notify=self.notify, policy=settings.policy, grace=settings.grace)
-        self._caller = Caller(journal=journal, clock=clock, notify=self.notify, rules=settings.rules)
-        self._requests = DirectRequests(self._servers.holding)
+        self._asking = Asking(
+            journal,
+            new_id=lambda: new_id(clock),
+            policy=lambda: self.snapshot.policy,
+            reviewer=settings.reviewer,
+        )
+        self._caller = Caller(
+            journal=journal, clock=clock, notify=self.notify, rules=settings.rules, asking=self._asking
+        )
+        self._requests = DirectRequests(self._servers.holding, Desk(self._asking))
         self._tasks: anyio.abc.TaskGroup | None = None
         self._turn: Turn | None = None
         self._beginning = anyio.Lock()
@@ -153,6 +166,49 @@ class Thread:
         """Deltas, progress and server states from now on: transient, may lag, never the authority."""
         return self._notices.subscribe()
 
+    # ---- what people are asked
+
+    @asynccontextmanager
+    async def audience(self, until: Until = "turn") -> AsyncIterator[Listener]:
+        """Listen to questions while the block runs: elicitations of servers and approvals of calls alike.
+
+        Iterating gives the open questions, each once; it ends with the turn that runs or begins next, or, `until`
+        "thread", with the Thread. When the last listener leaves, open questions are declined (QST-4).
+
+            async with thread.audience() as questions:
+                turn = await thread.start_turn("What changed today?")
+                async for question in questions:
+                    await thread.answer(question.id, interlock.Accept({"name": "Ada"}))
+        """
+        async with self._asking.audience(until) as questions:
+            yield questions
+
+    async def answer(self, question_id: str, answer: Answer, *, server: str | None = None) -> None:
+        """Answer an open question. When this returns, the answer is stored and on its way to who asked, once (QST-1).
+
+        `server`: the one that is meant; the answer is refused if the question is another's.
+
+        Raises:
+            InvalidRequest: nobody waits for it any more; or it does not fit the form, and the question stays open
+                (`facts["problems"]` name the fields).
+            StorageFailed: it could not be stored, and was not sent.
+        """
+        await self._asking.answer(question_id, answer, server=server)
+
+    @property
+    def open_questions(self) -> tuple[Question, ...]:
+        """The questions that can be answered now, oldest first."""
+        return self._asking.questions
+
+    async def question_closed(self, question_id: str) -> None:
+        """Return once a question is not open any more, whoever settled it; what shows it can then go."""
+        await self._asking.closed(question_id)
+
+    @property
+    def desk(self) -> Desk:
+        """Who answers servers of this Thread where no call is known (QST-11)."""
+        return Desk(self._asking)
+
     # ---- what it does
 
     async def start_turn(
@@ -191,7 +247,7 @@ class Thread:
                 EntriesRecorded(turn_id=turn.id, entries=(UserEntry(content=parts),)),
             )
             self._turn = turn
-            tasks.start_soon(turn.run, name=f"turn {turn.id}")
+            tasks.start_soon(self._run_turn, turn, name=f"turn {turn.id}")
         return turn
 
     @asynccontextmanager
@@ -315,8 +371,9 @@ class Thread:
         self._closed.set()
 
     async def _wind_up(self) -> None:
-        """Inside out: no new Steps, calls end, the turn ends, leases come back, connections close."""
+        """Inside out: no new Steps, questions are withdrawn, calls and the turn end, connections close."""
         self._closing.set()
+        self._asking.close()
         self._caller.close()
         async with self._beginning:  # a turn that was just beginning has begun; the next one is refused
             turn = self.running_turn
@@ -340,10 +397,23 @@ class Thread:
             await self._journal.record_all((start, *more))
         return tasks
 
+    async def _run_turn(self, turn: Turn) -> None:
+        try:
+            await turn.run()
+        finally:
+            self._turn_is_over(turn.id, interrupted=turn.interrupted)
+
+    def _turn_is_over(self, turn_id: str, *, interrupted: bool) -> None:
+        """What a cancelled turn wanted to know is not asked any more (BEHAVIOUR section 6)."""
+        if interrupted:
+            self._asking.withdraw_turn(turn_id)
+        self._asking.turn_ended()
+
     async def _end_turn(self, turn_id: str, status: TurnStatus, error: str | None) -> None:
         if self._journal.open_turn == turn_id:
             with anyio.CancelScope(shield=True):
                 await self._journal.record(TurnEnded(turn_id=turn_id, status=status, error=error))
+        self._turn_is_over(turn_id, interrupted=status == "interrupted")
 
     def _default_model(self) -> Model:
         if self._settings.default_model is None:

@@ -89,6 +89,11 @@ class Turn:
     def id(self) -> str:
         return self._id
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether it has ended as interrupted."""
+        return self._result is not None and self._result.status == "interrupted"
+
     async def finished(self) -> TurnResult:
         """Wait for the end, which is then stored.
 
