@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.threads.facts import app_resource_uri, resource_item, tool_item
+from interlock.threads.facts import resource_item, tool_item
 from interlock.threads.request import read_request
 from interlock.vocabulary.item import McpToolCallItem
 from tests.manifest import requirement
@@ -81,4 +81,5 @@ def test_a_resource_tools_item_names_the_server_of_its_arguments_and_nothing_of_
 def test_the_apps_resource_is_looked_for_in_three_places_and_blank_means_none(
     meta: dict[str, object], uri: str | None
 ) -> None:
-    assert app_resource_uri(meta) == uri
+    described = tool("show", meta=meta)
+    assert tool_item("c1", {}, entry("weather", described), config("weather")).mcp_app_resource_uri == uri

@@ -14,6 +14,7 @@ from interlock.connections.generation import Generations
 from interlock.connections.pool import Pool
 from interlock.history.journal import Journal
 from interlock.memory.usage import Accounting
+from interlock.origins.store import Origins
 from interlock.questions.respondent import Desk
 from interlock.threads.recovery import close_what_was_left_open
 from interlock.threads.thread import Thread, ThreadSettings
@@ -120,7 +121,10 @@ class LoadedThreads:
     ) -> None:
         """The task of one Thread. What breaks before it is open goes to whoever opens it, later defects to the log."""
         try:
-            async with Journal.open(self._store, thread_id, self._clock) as journal:
+            origins = Origins()
+            async with Journal.open(
+                self._store, thread_id, self._clock, followers={"origins": origins}, checkpoints=self._store
+            ) as journal:
                 if birth is None:
                     await close_what_was_left_open(journal, output_limit=self._settings().rules.output_limit)
                 generations = Generations(self._pool, owner=thread_id, grace=0.0)
@@ -130,6 +134,7 @@ class LoadedThreads:
                     self._settings(),
                     self._clock,
                     accounting=Accounting(self._store, self._clock),
+                    origins=origins,
                 )
                 await opened.run(birth, task_status=task_status)
         except Exception:

@@ -110,6 +110,17 @@ class Servers:
             yield self._snapshot
 
     @asynccontextmanager
+    async def leased_for(self, server: str) -> AsyncIterator[Snapshot]:
+        """As `leased`, but waits for the tools of that one server, within its start-up deadline, and for no other."""
+        await self._bring_up_to_date()
+        view = self._snapshot.servers.get(server)
+        if view is not None:
+            await self._refresher.settled((server,), anyio.current_time() + view.config.startup_timeout)
+        with self._generations.lease() as generation:
+            self._adopt(generation)
+            yield self._snapshot
+
+    @asynccontextmanager
     async def holding(self, server: str) -> AsyncIterator[ServerView]:
         """One server of the newest Generation, for requests of the application. InvalidRequest, NotPermitted: none."""
         await self._bring_up_to_date()

@@ -16,6 +16,8 @@ from interlock.connections.generation import Generations
 from interlock.history.fold import ThreadState
 from interlock.history.journal import Journal
 from interlock.memory.usage import Accounting
+from interlock.origins.read import connector_meta
+from interlock.origins.store import Origins
 from interlock.questions.asking import Asking, Reviewer
 from interlock.questions.audience import Listener, Until
 from interlock.questions.respondent import Desk
@@ -24,6 +26,7 @@ from interlock.threads.call import Caller, CallRules
 from interlock.threads.direct import DirectRequests
 from interlock.threads.identity import new_id
 from interlock.threads.notices import Notices, NoticeStream
+from interlock.threads.reading import read_for_call
 from interlock.threads.servers import DEFAULT_GRACE, Servers
 from interlock.threads.step import Step
 from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest
@@ -47,6 +50,7 @@ from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import LaggedNotice, Notice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock, Model
+from interlock.vocabulary.resource import ResourceRead
 from interlock.vocabulary.question import Answer, Question
 from interlock.vocabulary.server import ServerConfig, ServerReport
 from interlock.vocabulary.snapshot import Binding, Snapshot
@@ -78,8 +82,11 @@ class Thread:
         clock: Clock,
         *,
         accounting: Accounting | None = None,
+        origins: Origins | None = None,
     ) -> None:
+        """`origins` follows the journal; without it no call of the past grants a read."""
         self._journal = journal
+        self._origins = origins or Origins()
         self._accounting = accounting
         self._settings = settings
         self._clock = clock
@@ -273,6 +280,24 @@ class Thread:
             raise
         finally:
             await self._end_turn(turn_id, status, error)
+
+    async def read_resource(self, server: str, uri: str, *, connector_id: str | None = None) -> ResourceRead:
+        """Read `uri` for the application, exactly as it is given; `connector_id` only tells the server who it is for.
+
+        Raises:
+            InvalidRequest, NotPermitted, ServerFailed: as `requests`.
+        """
+        meta = None if connector_id is None else connector_meta(connector_id)
+        return await self._requests.read_resource(server, uri, meta=meta)
+
+    async def read_resource_for_call(self, call_id: str, server: str, uri: str) -> ResourceRead:
+        """Read what the completed call `call_id` gave to an app, over today's connection, for as long as it stands.
+
+        Raises:
+            NotPermitted: it may not be read now (ORI-4); `facts["reason"]` is an `origins.authorise.Reason`.
+            ServerFailed: the server did not give it.
+        """
+        return await read_for_call(self._servers, self._origins, self.id, call_id=call_id, server=server, uri=uri)
 
     async def rename(self, name: str | None) -> None:
         """Give the Thread a name for lists, or take it away."""

@@ -163,7 +163,7 @@ class Turn:
 
     async def _listen(self, step: Step, sampling: Sampling) -> None:
         request = ModelRequest(
-            entries=self._room.journal.state.entries,
+            entries=self._room.journal.entries,
             instructions=self._request.instructions,
             tools=step.tools,
             output_schema=self._request.output_schema,
