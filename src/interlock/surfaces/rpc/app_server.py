@@ -9,7 +9,7 @@ import anyio
 from interlock.host.host import Host
 from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.listening import Listening, listen
-from interlock.surfaces.rpc.serving import Desk
+from interlock.surfaces.rpc.serving import AppServer
 from interlock.surfaces.rpc.table import METHODS
 
 
@@ -20,5 +20,5 @@ async def serve(host: Host, listening: Listening, *, home: str) -> None:
         InvalidRequest: it cannot be listened there.
     """
     async with anyio.create_task_group() as tasks:
-        await listen(Desk(Application(host, tasks, home=home), METHODS), listening)
+        await listen(AppServer(Application(host, tasks, home=home), METHODS), listening)
         tasks.cancel_scope.cancel()

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.abc
 
-from interlock.surfaces.rpc.serving import Desk
+from interlock.surfaces.rpc.serving import AppServer
 from interlock.surfaces.rpc.streams import socket_streams, standard_streams
 from interlock.surfaces.rpc.transport import FRAME_LIMIT
 from interlock.vocabulary.errors import InvalidRequest
@@ -103,26 +103,26 @@ class Listening:
             )
 
 
-async def listen(desk: Desk, listening: Listening) -> None:
+async def listen(server: AppServer, listening: Listening) -> None:
     """Serve until the one connection of the standard streams ends, or until cancelled."""
     listening.refuse_if_unsafe()
     match listening.place:
         case Stdio():
-            await desk.serve(await standard_streams())
+            await server.serve(await standard_streams())
         case UnixSocket(path=path):
-            await _listen_at_path(desk, path, listening.said)
+            await _listen_at_path(server, path, listening.said)
         case WebSocket() as place:
-            await _listen_for_websockets(desk, place, listening)
+            await _listen_for_websockets(server, place, listening)
 
 
-async def _listen_at_path(desk: Desk, path: Path, said: Callable[[str], None]) -> None:
+async def _listen_at_path(server: AppServer, path: Path, said: Callable[[str], None]) -> None:
     with closing(bound_socket(path)) as listener:
         try:
             async with anyio.create_task_group() as connections:
                 said(f"unix://{path}")
                 while True:
                     connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-                    connections.start_soon(_serve_socket, desk, connection)
+                    connections.start_soon(_serve_socket, server, connection)
         finally:
             _remove(path)
 
@@ -131,8 +131,8 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-async def _serve_socket(desk: Desk, connection: socket.socket) -> None:
-    await desk.serve(await socket_streams(connection))
+async def _serve_socket(server: AppServer, connection: socket.socket) -> None:
+    await server.serve(await socket_streams(connection))
 
 
 def bound_socket(path: Path) -> socket.socket:
@@ -172,7 +172,7 @@ def _remove_left_over(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-async def _listen_for_websockets(desk: Desk, place: WebSocket, listening: Listening) -> None:
+async def _listen_for_websockets(server: AppServer, place: WebSocket, listening: Listening) -> None:
     try:
         from websockets.asyncio.server import ServerConnection, serve  # optional, and heavy
     except ImportError as error:
@@ -181,11 +181,11 @@ async def _listen_for_websockets(desk: Desk, place: WebSocket, listening: Listen
     from interlock.surfaces.rpc.websocket import Door, WebSocketTransport, logger
 
     async def handle(connection: ServerConnection) -> None:
-        await desk.serve(WebSocketTransport(connection))
+        await server.serve(WebSocketTransport(connection))
 
     door = Door(token=listening.token, origins=listening.origins)
     try:
-        server = await serve(
+        listener = await serve(
             handle,
             place.host,
             place.port,
@@ -197,7 +197,7 @@ async def _listen_for_websockets(desk: Desk, place: WebSocket, listening: Listen
         )
     except OSError as error:
         raise InvalidRequest(f"cannot listen on {place.host}:{place.port}: {error.strerror or error}") from error
-    async with server:
-        host, port = server.sockets[0].getsockname()[:2]
+    async with listener:
+        host, port = listener.sockets[0].getsockname()[:2]
         listening.said(f"ws://[{host}]:{port}" if ":" in host else f"ws://{host}:{port}")
-        await server.serve_forever()
+        await listener.serve_forever()

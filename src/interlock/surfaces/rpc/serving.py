@@ -39,7 +39,7 @@ LAST_WORDS_PATIENCE: Final = 2.0
 INITIALIZE: Final = "initialize"
 
 
-class Desk:
+class AppServer:
     """Serves connections over one table of methods."""
 
     def __init__(self, application: Application, methods: Mapping[str, Method]) -> None:
@@ -48,7 +48,7 @@ class Desk:
         self._open = 0
 
     def __repr__(self) -> str:
-        return f"<Desk open={self._open} {self._application!r}>"
+        return f"<AppServer open={self._open} {self._application!r}>"
 
     async def serve(self, transport: Transport) -> None:
         """Serve a connection to its end, and close it."""
@@ -91,10 +91,10 @@ class Desk:
 class _Service:
     """One connection being served."""
 
-    def __init__(self, desk: Desk, transport: Transport) -> None:
-        self._desk = desk
+    def __init__(self, server: AppServer, transport: Transport) -> None:
+        self._server = server
         self._transport = transport
-        self._outgoing = Outgoing(desk.application.budget)
+        self._outgoing = Outgoing(server.application.budget)
         self._peer: Peer[Ask] = Peer()
         self._lines: dict[str, anyio.Lock] = {}
         self._broken = False
@@ -117,7 +117,7 @@ class _Service:
 
     async def _read(self, client: Client) -> None:
         """Take all that comes; return when nothing comes any more and every request has been answered."""
-        context = Context(self._desk.application, client)
+        context = Context(self._server.application, client)
         async with anyio.create_task_group() as requests:
             try:
                 async for frame in self._transport.frames():
@@ -150,9 +150,9 @@ class _Service:
 
     def _take(self, context: Context, request: Request, requests: anyio.abc.TaskGroup) -> None:
         try:
-            method, params = self._desk.find(context.client, request)
+            method, params = self._server.find(context.client, request)
             if method.waits:
-                self._desk.enter()
+                self._server.enter()
                 requests.start_soon(self._run, context, request, method, params, name=method.name)
                 return
             result = method.run(context, params)
@@ -173,7 +173,7 @@ class _Service:
                     stack.enter_context(self._outgoing.holding())
                 await self._settle(context.client, request, method.run(context, params))
         finally:
-            self._desk.leave()
+            self._server.leave()
 
     async def _settle(self, client: Client, request: Request, running: Any) -> None:
         try:
@@ -213,12 +213,12 @@ class _Service:
         """A client that only stopped writing still hears how its turns end."""
         if not self._listens:
             return
-        for live in self._desk.application.followed_by(client):
+        for live in self._server.application.followed_by(client):
             await live.told_ends()
         await self._outgoing.flushed()
 
     def _left(self, client: Client) -> None:
-        for live in self._desk.application.followed_by(client):
+        for live in self._server.application.followed_by(client):
             live.unfollow(client)
         client.leave()
 
