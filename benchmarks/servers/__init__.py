@@ -1,0 +1,1 @@
+"""MCP servers that are never the bottleneck: the standard library only, answers encoded once."""

@@ -1,0 +1,55 @@
+"""The whole of Interlock: a Host with its store, a Thread, and calls of a Step under the policy.
+
+It does not `touch`: a Thread follows its servers by itself, in a rhythm that calms storms (benchmarks/growth.py).
+"""
+
+import itertools
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from benchmarks.subjects.connection import TIMEOUT, config_of
+from benchmarks.subjects.ports import ARGUMENTS, TOOL, Client, Place, expect
+from interlock import Host
+from interlock.threads.step import Step
+
+NUMBERS = itertools.count()
+
+
+class StepClient:
+    def __init__(self, step: Step, server: str) -> None:
+        self._step = step
+        self._server = server
+        self._tool = f"mcp__{server}__{TOOL}"
+
+    async def call(self) -> None:
+        result = await self._step.call(f"call-{next(NUMBERS)}", self._tool, ARGUMENTS)
+        expect(result.text == "ok", result)
+
+    async def tools(self) -> int:
+        """A Step has its tools."""
+        return sum(spec.name.startswith(f"mcp__{self._server}__") for spec in self._step.tools)
+
+    async def read(self, uri: str) -> int:
+        """By the model's own tool: the item is stored, and the model is shown a clipped text."""
+        result = await self._step.call(
+            f"call-{next(NUMBERS)}", "read_mcp_resource", {"server": self._server, "uri": uri}
+        )
+        expect(not result.is_error, result)
+        return len(result.text)
+
+
+class Steps:
+    @asynccontextmanager
+    async def open(self, places: Sequence[Place]) -> AsyncIterator[Sequence[Client]]:
+        servers = {place.name: config_of(place) for place in places}
+        with tempfile.TemporaryDirectory(prefix="interlock-benchmark-") as folder:
+            async with (
+                Host(servers, store=Path(folder, "store.db"), grace=TIMEOUT) as host,
+                (await host.start_thread()).step() as step,
+            ):
+                yield [StepClient(step, place.name) for place in places]
+
+
+SUBJECT = Steps()
