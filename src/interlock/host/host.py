@@ -85,7 +85,8 @@ class Host:
     `store` is a path or URL (default: interlock.db in the home folder). `model` is used by turns
     that name none. `approvals` says what becomes of a tool call that somebody has to approve: "ask" the audience of
     its Thread (without one it is refused), "deny" it, or "allow" it. `reviewer` may answer questions before people
-    do; `hooks` see every call of the model. `grace` is seconds that a Step waits for optional servers of
+    do; `hooks` see every call of the model. `elicitation` False: servers are not told that they may ask. `grace` is
+    seconds that a Step waits for optional servers of
     a new set (CON-3). `tool_output_token_limit` bounds what a model is shown of one result (RES-10).
     """
 
@@ -99,6 +100,7 @@ class Host:
         approvals: Approvals = "ask",
         reviewer: Reviewer | None = None,
         hooks: Hooks | None = None,
+        elicitation: bool = True,
         grace: float = DEFAULT_GRACE,
         tool_output_token_limit: int = DEFAULT_TOKENS,
         clock: Clock | None = None,
@@ -113,6 +115,7 @@ class Host:
         self._approvals: Approvals = approvals
         self._reviewer = reviewer
         self._hooks = hooks or Hooks()
+        self._elicitation = elicitation
         self._grace = grace
         self._clock = clock or SystemClock()
         self._read: Callable[[], Configuration] | None = None
@@ -134,6 +137,7 @@ class Host:
         approvals: Approvals = "ask",
         reviewer: Reviewer | None = None,
         hooks: Hooks | None = None,
+        elicitation: bool = True,
         grace: float = DEFAULT_GRACE,
         watch: bool = False,
     ) -> "Host":
@@ -146,7 +150,15 @@ class Host:
         Raises:
             InvalidRequest: a file cannot be read, or is malformed as a whole; watchfiles is missing.
         """
-        host = cls(model=model, store=store, approvals=approvals, reviewer=reviewer, hooks=hooks, grace=grace)
+        host = cls(
+            model=model,
+            store=store,
+            approvals=approvals,
+            reviewer=reviewer,
+            hooks=hooks,
+            elicitation=elicitation,
+            grace=grace,
+        )
         host._read = partial(load, path, home=home, project=project, environment=environment)
         host._configuration = host._read()
         if watch:
@@ -350,7 +362,7 @@ class Host:
 
     def _handlers_for(self, config: ServerConfig, owner: str) -> SessionHandlers:
         """What a new connection of an owner listens to; its questions go to that Thread, if it is one."""
-        return SessionHandlers(respondent=Reception(owner, self._desk))
+        return SessionHandlers(respondent=Reception(owner, self._desk) if self._elicitation else None)
 
     def _desk(self, owner: str) -> Desk | None:
         return self._opened.threads.desk(owner) if self._opened is not None else None

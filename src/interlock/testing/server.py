@@ -67,7 +67,7 @@ class ScriptedServer:
         method, key = message.get("method"), message.get("id")
         if method is None:
             answer = self._asked.pop(str(key), None)
-            if answer is not None:
+            if answer is not None and not answer.done():  # the call that asked may be cancelled by now
                 answer.set_result(message.get("result") or {"error": message.get("error")})
         elif key is not None:
             self._running[key] = self._tasks.create_task(self._serve(key, method, message.get("params") or {}))
