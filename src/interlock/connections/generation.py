@@ -22,7 +22,8 @@ from interlock.connections.connection import SupervisedConnection
 from interlock.connections.notices import Change
 from interlock.connections.pool import Pool
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
-from interlock.vocabulary.server import HttpTransport, ServerConfig, ServerReport, ServerStatus
+from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus
+from interlock.vocabulary.server import unstarted_report as unstarted_report
 from interlock.vocabulary.snapshot import ServerView
 
 DEFAULT_GRACE: Final = 1.0
@@ -310,22 +311,6 @@ def _report(config: ServerConfig, connection: SupervisedConnection | None) -> Se
     if config.enabled and connection is not None:
         return replace(connection.report(), required=config.required)
     return unstarted_report(config)
-
-
-def unstarted_report(config: ServerConfig) -> ServerReport:
-    """The report of a configured server that has no connection: disabled, unusable, or not started."""
-    status = ServerStatus.NOT_STARTED
-    if not config.enabled:
-        status = ServerStatus.DISABLED
-    elif config.problem is not None:
-        status = ServerStatus.FAILED
-    return ServerReport(
-        name=config.name,
-        status=status,
-        reason=config.problem,
-        required=config.required,
-        transport="http" if isinstance(config.transport, HttpTransport) else "stdio",
-    )
 
 
 def _required_failed(failures: Mapping[str, ServerFailed]) -> ServerFailed:

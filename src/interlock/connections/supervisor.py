@@ -140,10 +140,11 @@ class Supervisor:
         """A frozen copy of the present; what only a session can know is from the last one that was ready."""
         config, session = self.config, self._session
         known = self._introduction or ServerReport(name=config.name, status=self.state.status)
+        overdue = self._overdue
         return replace(
             known,
-            status=self.state.status,
-            reason=self.state.reason,
+            status=ServerStatus.FAILED if overdue else self.state.status,
+            reason=self._why_late() if overdue else self.state.reason,
             required=config.required,
             transport="http" if isinstance(config.transport, HttpTransport) else "stdio",
             restarts=max(0, self._starts - 1),
@@ -171,7 +172,7 @@ class Supervisor:
             with anyio.CancelScope(deadline=deadline):
                 await self._changed.wait()
             if anyio.current_time() >= deadline and self.session is None:
-                raise self._refusal("deadline", f"it was not ready in time, but {self.state.status.value}")
+                raise self._refusal("deadline", self._why_late())
         return session
 
     def retry(self) -> None:
@@ -366,6 +367,18 @@ class Supervisor:
         patience = deadline if hopeful else anyio.current_time()
         if due is None or due > patience:
             raise self._refusal("unavailable", self._why_failed(due))
+
+    @property
+    def _overdue(self) -> bool:
+        """Whether a start has failed by its deadline, though its process is still being ended."""
+        waited = anyio.current_time() - self.state.since
+        return self.state.status is ServerStatus.STARTING and waited > self.config.startup_timeout
+
+    def _why_late(self) -> str:
+        if self._overdue:
+            limit = self.config.startup_timeout
+            return f"it did not answer within {limit:g} s; raise startup_timeout_sec if it is only slow"
+        return f"it was not ready in time, but {self.state.status.value}"
 
     def _why_failed(self, due: float | None) -> str:
         reason = self.state.reason or "it failed"

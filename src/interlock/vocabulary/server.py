@@ -193,3 +193,19 @@ class ServerReport:
     diagnostics: tuple[Diagnostic, ...] = ()
     standard_error: str = ""
     """The newest lines of a stdio server's stderr, bounded."""
+
+
+def unstarted_report(config: ServerConfig) -> ServerReport:
+    """The report of a configured server that has no connection: disabled, unusable, or not started."""
+    status = ServerStatus.NOT_STARTED
+    if not config.enabled:
+        status = ServerStatus.DISABLED
+    elif config.problem is not None:
+        status = ServerStatus.FAILED
+    return ServerReport(
+        name=config.name,
+        status=status,
+        reason=config.problem,
+        required=config.required,
+        transport="http" if isinstance(config.transport, HttpTransport) else "stdio",
+    )

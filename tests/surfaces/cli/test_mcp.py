@@ -1,6 +1,8 @@
 """Looking at servers and asking them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,9 +26,9 @@ def test_the_list_shows_every_server_with_its_state_and_its_reason(mixed: Shell)
     assert good["protocol_version"] == "2026-07-28"
     assert "belongs to HTTP servers" in servers["broken"]["reason"]
     assert (servers["off"]["status"], servers["off"]["reason"]) == ("disabled", None)
-    for name in ("exits", "silent"):
-        assert servers[name]["status"] != "ready"
-        assert servers[name]["reason"]
+    assert (servers["exits"]["status"], servers["silent"]["status"]) == ("failed", "failed")
+    assert servers["exits"]["reason"] == 'server "exits" ended with exit code 1'
+    assert servers["silent"]["reason"].startswith("it did not answer within 0.2 s; ")
     assert [(problem["table"], problem["key"]) for problem in done.json["problems"]] == [("mcp_servers.broken", "url")]
 
 
@@ -66,6 +68,17 @@ def test_without_servers_the_list_says_how_to_get_one(tmp_path: Path) -> None:
     assert (done.status, done.output) == (0, "")
     assert "write a table [mcp_servers.NAME]" in done.errors
     assert Shell(tmp_path).run("mcp", "list", "--json").json == {"servers": [], "problems": [], "files": []}
+
+
+def test_an_empty_list_loads_nothing_that_starting_a_server_needs(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom interlock.surfaces.cli.main import main\nsys.argv = ['interlock', 'mcp', 'list']\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([module for module in ('mcp', 'interlock.connections') if module in sys.modules])"
+    )
+    environment = Shell(tmp_path).environment()
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 # ---- tools, resources, templates

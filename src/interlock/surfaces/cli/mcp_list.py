@@ -13,12 +13,10 @@ from typing import Any
 import anyio
 
 from interlock.configuration import Configuration, Problem
-from interlock.connections.generation import unstarted_report
 from interlock.surfaces.cli.opening import read_configuration, start_deadline, usable
 from interlock.surfaces.cli.output import Table, print_json, print_table
-from interlock.surfaces.cli.starting import starting
 from interlock.vocabulary.errors import ServerFailed
-from interlock.vocabulary.server import ServerReport, ServerStatus
+from interlock.vocabulary.server import ServerReport, ServerStatus, unstarted_report
 from interlock.vocabulary.snapshot import ServerView
 
 EMPTY = "no server is configured; write a table [mcp_servers.NAME] into config.toml, or use --config FILE"
@@ -29,9 +27,15 @@ async def show(config: Path | None, as_json: bool, closing: AsyncExitStack) -> N
     configuration = read_configuration(config)
     tools: dict[str, int] = {}
     reports = {name: unstarted_report(server) for name, server in configuration.servers.items()}
-    async with starting(closing, configuration, usable(configuration)) as views, anyio.create_task_group() as tasks:
-        for view in views.values():
-            tasks.start_soon(_count, view, tools, reports)
+    if names := usable(configuration):
+        # Here, because it loads the MCP SDK, which an empty list does not need.
+        from interlock.surfaces.cli.starting import starting
+            starting,
+        )  # here: it loads the MCP SDK, which an empty list needs not
+
+        async with starting(closing, configuration, names) as views, anyio.create_task_group() as tasks:
+            for view in views.values():
+                tasks.start_soon(_count, view, tools, reports)
     if as_json:
         print_json(_document(configuration, reports, tools))
     else:
