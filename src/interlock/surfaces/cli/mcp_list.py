@@ -30,8 +30,6 @@ async def show(config: Path | None, as_json: bool, closing: AsyncExitStack) -> N
     if names := usable(configuration):
         # Here, because it loads the MCP SDK, which an empty list does not need.
         from interlock.surfaces.cli.starting import starting
-            starting,
-        )  # here: it loads the MCP SDK, which an empty list needs not
 
         async with starting(closing, configuration, names) as views, anyio.create_task_group() as tasks:
             for view in views.values():
