@@ -13,6 +13,7 @@ from interlock.catalog.registry import Registry
 from interlock.connections.generation import Generation, Generations
 from interlock.threads.direct import usable
 from interlock.threads.refresh import Refresher
+from interlock.threads.subscriptions import Subscriptions
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.notice import Notice, ResourceUpdatedNotice, ServerNotice, WarningNotice
 from interlock.vocabulary.policy import Policy
@@ -43,7 +44,9 @@ class Servers:
         self._snapshot = Snapshot(generation=0, policy=policy)
         self._generation = generations.current
         self._refresher = Refresher(self._registry, published=self._publish, failed=self._warn)
+        self.subscriptions = Subscriptions(self.holding, updated=self._updated, warn=self._warn)
         self._wished = anyio.Event()
+        self._adopted = anyio.Event()
         self._refusal: ServerFailed | None = None
 
     def __repr__(self) -> str:
@@ -94,6 +97,7 @@ class Servers:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._refresher.run)
             tasks.start_soon(self._prepare_wishes)
+            tasks.start_soon(self._move_subscriptions)
             while True:
                 await self._generations.changed()
                 self._take_changes()
@@ -130,6 +134,7 @@ class Servers:
 
     async def close(self, patience: float) -> None:
         """Wait `patience` seconds for leases, then end the connections that nobody else holds."""
+        await self.subscriptions.close()
         await self._generations.close(patience)
 
     async def _prepare_wishes(self) -> None:
@@ -141,6 +146,12 @@ class Servers:
             except InvalidRequest:
                 return  # closed meanwhile
             await wished.wait()
+
+    async def _move_subscriptions(self) -> None:
+        while True:
+            adopted = self._adopted
+            await self.subscriptions.follow(self._generation.views)
+            await adopted.wait()
 
     async def _bring_up_to_date(self) -> None:
         """Do a refresh that is due; a failed one leaves what there was."""
@@ -162,7 +173,8 @@ class Servers:
             if report.name in changes.status:
                 self._notify(ServerNotice(report=report))
         for server, uri in sorted(changes.updated):
-            self._notify(ResourceUpdatedNotice(server=server, uri=uri))
+            if self.subscriptions.concerns(server, uri):
+                self._updated(server, uri)
 
     def _adopt(self, generation: Generation) -> None:
         if generation.number == self._generation.number:
@@ -170,6 +182,8 @@ class Servers:
         self._generation = generation
         self._deadline = anyio.current_time() + self._grace
         self._refresher.watch(generation.views.values())
+        self._adopted.set()
+        self._adopted = anyio.Event()
 
     def _publish(self) -> None:
         self._snapshot = Snapshot(
@@ -178,6 +192,9 @@ class Servers:
             catalog=self._registry.catalog,
             policy=self._policy,
         )
+
+    def _updated(self, server: str, uri: str) -> None:
+        self._notify(ResourceUpdatedNotice(server=server, uri=uri))
 
     def _warn(self, server: str, sentence: str) -> None:
         self._notify(WarningNotice(message=sentence, server=server))

@@ -50,8 +50,8 @@ from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import LaggedNotice, Notice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock, Model
-from interlock.vocabulary.resource import ResourceRead
 from interlock.vocabulary.question import Answer, Question
+from interlock.vocabulary.resource import ResourceRead
 from interlock.vocabulary.server import ServerConfig, ServerReport
 from interlock.vocabulary.snapshot import Binding, Snapshot
 
@@ -298,6 +298,21 @@ class Thread:
             ServerFailed: the server did not give it.
         """
         return await read_for_call(self._servers, self._origins, self.id, call_id=call_id, server=server, uri=uri)
+
+    async def subscribe_resource(self, server: str, uri: str) -> None:
+        """Have a ResourceUpdatedNotice whenever the resource changes, over restarts and reloads; then read it again.
+
+        The notice carries no content (RES-12). A second subscription changes nothing; all end with the Thread.
+
+        Raises:
+            InvalidRequest, NotPermitted: there is no such server, or it is disabled.
+            ServerFailed: it offers no subscriptions (kind unsupported), refused, or cannot be asked.
+        """
+        await self._servers.subscriptions.add(server, uri)
+
+    async def unsubscribe_resource(self, server: str, uri: str) -> None:
+        """Hear no more of it; what was not subscribed to is no error."""
+        await self._servers.subscriptions.remove(server, uri)
 
     async def rename(self, name: str | None) -> None:
         """Give the Thread a name for lists, or take it away."""
