@@ -21,6 +21,7 @@ from interlock.vocabulary.resource import Page
 from interlock.vocabulary.tool import ToolResult
 from tests.zoo.animals import Animal
 from tests.zoo.judging import Outcome
+from tests.zoo.people import somebody
 
 DEFAULT_TIMEOUT = 5.0
 BIG = {"$BIG": "B" * 300_000, "$BIG8": "b" * 8_000}
@@ -53,8 +54,11 @@ async def driver(animals: dict[str, Animal], store: Path) -> AsyncIterator["Driv
     """A Host with the animals by server name, and a Thread in which all of them start."""
     servers = {name: configured(name, animal) for name, animal in animals.items()}
     grace = max(config.startup_timeout for config in servers.values())
-    async with Host(servers, store=store, approvals="allow", grace=grace) as host:
-        yield Driver(host, await host.start_thread())
+    people = animals["animal"].scenario.host
+    async with Host(servers, store=store, approvals="allow", grace=grace, elicitation="elicitation" in people) as host:
+        thread = await host.start_thread()
+        async with somebody(thread, people):
+            yield Driver(host, thread)
 
 
 class Driver:

@@ -1,4 +1,4 @@
-"""The scenarios: which there are, and which can be driven without a person who answers questions.
+"""The scenarios: which there are, and which can be driven without a person who logs in.
 
 Owns: finding and reading scenario files, and the rule that selects them.
 Never: plays one (`animals`), drives one (`driving`) or judges one (`judging`).
@@ -13,8 +13,8 @@ HERE = Path(__file__).parent
 FOLDERS = (HERE / "scenarios", HERE / "own")
 """Scenarios shared with other hosts, and those that were found here."""
 NEIGHBOUR = HERE / "neighbour.json"
-GROUPS_WITH_PEOPLE = frozenset({"auth", "elicitation"})
-"""Groups in which somebody logs in or answers a form."""
+GROUPS_WITH_PEOPLE = frozenset({"auth"})
+"""Groups in which somebody logs in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Scenario:
 
     @property
     def needs_people(self) -> bool:
-        return self.script["group"] in GROUPS_WITH_PEOPLE or "elicitation" in self.host
+        return self.script["group"] in GROUPS_WITH_PEOPLE
 
     @property
     def judges_memory(self) -> bool:
