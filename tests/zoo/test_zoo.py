@@ -20,7 +20,21 @@ def verdicts(request: pytest.FixtureRequest) -> dict[str, Verdict]:
     return anyio.run(run_many, [scenario for name, scenario in SCENARIOS.items() if name in wanted])
 
 
-@requirement("CON-1", "CON-4", "CON-5", "CON-7", "CON-8", "CON-9", "CON-10", "CON-11", "CON-12", "CON-14", "CAT-1", "QST-1", "QST-8")
+@requirement(
+    "CON-1",
+    "CON-4",
+    "CON-5",
+    "CON-7",
+    "CON-8",
+    "CON-9",
+    "CON-10",
+    "CON-11",
+    "CON-12",
+    "CON-14",
+    "CAT-1",
+    "QST-1",
+    "QST-8",
+)
 @pytest.mark.timeout(240)  # the first one plays them all
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_an_odd_server_costs_only_itself(name: str, verdicts: dict[str, Verdict]) -> None:
