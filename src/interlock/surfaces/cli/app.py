@@ -1,29 +1,33 @@
 """The commands and their groups.
 
-Owns: which commands there are and what their help says.
-Never: does the work; a command's module imports what it needs when it runs.
+Owns: which commands there are at the top level, in which order.
+Never: does the work; a command's module is loaded when it runs, and imports what it needs then.
 """
 
 from typing import Annotated
 
 import typer
 
-from interlock.surfaces.cli import app_server_command, demo_command, exec_command, mcp_commands, threads_commands
+from interlock.surfaces.cli.lazy_group import Place, lazy
+
+COMMANDS = {
+    "exec": Place("exec_command", "Ask a model that can use your MCP servers."),
+    "mcp": Place("mcp_commands", "Configure MCP servers, look at them and ask them."),
+    "threads": Place("threads_commands", "Look at stored threads."),
+    "app-server": Place("app_server_command", "Serve programs over JSON-RPC."),
+    "demo": Place("demo_command", "See what Interlock does: no network, no keys."),
+}
 
 app = typer.Typer(
     name="interlock",
+    cls=lazy(COMMANDS),
     help="The host between an AI agent and its MCP servers.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,  # plain help: rich alone would take longer to load than all the rest
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(mcp_commands.app, name="mcp")
-app.add_typer(threads_commands.app, name="threads")
-app.add_typer(app_server_command.app, name="app-server")
-app.command("exec")(exec_command.execute)
-app.command("demo")(demo_command.demo)
 
 
 def _version(wanted: bool) -> None:

@@ -6,7 +6,12 @@ Never: holds anything of the demonstration; it lives in `interlock.demo`.
 
 from contextlib import AsyncExitStack
 
+from interlock.surfaces.cli.lazy_group import new_app
 
+app = new_app()
+
+
+@app.command()
 def demo() -> int:
     """Show what Interlock does, on this machine alone: no network, no keys."""
     from interlock.surfaces.cli import running

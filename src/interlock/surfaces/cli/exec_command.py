@@ -9,9 +9,13 @@ from typing import Annotated
 
 import typer
 
+from interlock.surfaces.cli.lazy_group import new_app
 from interlock.surfaces.cli.options import ConfigOption, JsonOption
 
+app = new_app()
 
+
+@app.command()
 def execute(
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to ask the model, or - to read it from stdin.")],
     model: Annotated[

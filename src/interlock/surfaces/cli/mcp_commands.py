@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
+from interlock.surfaces.cli.lazy_group import new_app
 from interlock.surfaces.cli.options import ConfigOption, CursorOption, JsonOption, ServerOption
 
-app = typer.Typer(help="Look at MCP servers and ask them.", no_args_is_help=True)
+app = new_app("Configure MCP servers, look at them and ask them.")
 
 ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The server's name in the configuration.")]
 

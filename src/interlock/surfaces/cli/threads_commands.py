@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
+from interlock.surfaces.cli.lazy_group import new_app
 from interlock.surfaces.cli.options import JsonOption
 
-app = typer.Typer(help="Look at stored threads.", no_args_is_help=True)
+app = new_app("Look at stored threads.")
 
 
 @app.command("list")
