@@ -9,7 +9,7 @@ import pytest
 
 from interlock import Host, ServerConfig, ServerFailed, Thread
 from interlock.threads.notices import NoticeStream
-from interlock.vocabulary.notice import Notice, ResourceUpdatedNotice, WarningNotice
+from interlock.vocabulary.notice import ListChangedNotice, Notice, ResourceUpdatedNotice, WarningNotice
 from tests.host.conftest import READ_ONLY, OpenHost, answering
 from tests.host.test_host import Servers, until
 from tests.host.test_reload import another
@@ -82,8 +82,11 @@ async def test_a_change_of_a_subscribed_resource_is_told_without_content_and_rea
 
 async def listening(trace: Path, era: str) -> None:
     """Wait until the server was told of the subscription."""
-    told = "resources/subscribe" if era == "handshake" else "resourceSubscriptions"
-    await until(lambda: told in trace.read_text(encoding="utf-8"))
+    await received(trace, "resources/subscribe" if era == "handshake" else "resourceSubscriptions")
+
+
+async def received(trace: Path, words: str) -> None:
+    await until(lambda: trace.exists() and words in trace.read_text(encoding="utf-8"))
 
 
 @requirement("RES-12")
@@ -159,3 +162,25 @@ async def test_a_thread_that_closes_takes_its_subscriptions_back_from_a_server_t
 
         assert "resources/unsubscribe" in trace.read_text(encoding="utf-8")
         assert await text_of(staying) == "old"
+
+
+@requirement("CON-14")
+@ERAS
+@pytest.mark.parametrize("kind", ["resources", "prompts"])
+async def test_a_list_that_changed_is_told_to_those_who_may_list_it_again(
+    open_host: OpenHost, servers: Servers, tmp_path: Path, era: str, kind: Any
+) -> None:
+    trace = tmp_path / "trace"
+    say = {"notify": {"method": f"notifications/{kind}/list_changed", "params": {}}}
+    change = {"name": "change", "annotations": READ_ONLY, "do": [say, {"text": "changed"}]}
+    prompts = [{"name": "p", "messages": []}]
+    script = notes(era, tools=[change], prompts=prompts, trace=str(trace))
+    async with open_host(servers(notes=script)) as host:
+        thread = await host.start_thread()
+        notices = thread.notices()
+        if era == "stateless":
+            await received(trace, f"{kind}ListChanged")
+        async with thread.step() as step:
+            assert (await step.call("1", "mcp__notes__change")).text == "changed"
+
+        assert await next_of(ListChangedNotice, notices) == ListChangedNotice(server="notes", kind=kind)

@@ -15,7 +15,7 @@ from interlock.threads.direct import usable
 from interlock.threads.refresh import Refresher
 from interlock.threads.subscriptions import Subscriptions
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
-from interlock.vocabulary.notice import Notice, ResourceUpdatedNotice, ServerNotice, WarningNotice
+from interlock.vocabulary.notice import ListChangedNotice, Notice, ResourceUpdatedNotice, ServerNotice, WarningNotice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.server import ServerConfig, ServerReport
 from interlock.vocabulary.snapshot import ServerView, Snapshot
@@ -172,6 +172,10 @@ class Servers:
         for report in self._generations.reports() if changes.status else ():
             if report.name in changes.status:
                 self._notify(ServerNotice(report=report))
+        for server in sorted(changes.resources):
+            self._notify(ListChangedNotice(server=server, kind="resources"))
+        for server in sorted(changes.prompts):
+            self._notify(ListChangedNotice(server=server, kind="prompts"))
         for server, uri in sorted(changes.updated):
             if self.subscriptions.concerns(server, uri):
                 self._updated(server, uri)

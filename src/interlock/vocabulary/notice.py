@@ -5,7 +5,7 @@ Never: is stored; woken by a notice, read the owner again.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from interlock.vocabulary.server import ServerReport
 from interlock.vocabulary.tool import Progress
@@ -45,6 +45,15 @@ class ResourceUpdatedNotice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListChangedNotice:
+    """A server's resources or prompts are others now; list them again (CON-14). Tools need no notice: the next Step
+    has them."""
+
+    server: str
+    kind: Literal["resources", "prompts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WarningNotice:
     """Something the user should know that stops nothing."""
 
@@ -59,4 +68,12 @@ class LaggedNotice:
     missed: int
 
 
-Notice: TypeAlias = ServerNotice | ProgressNotice | DeltaNotice | ResourceUpdatedNotice | WarningNotice | LaggedNotice
+Notice: TypeAlias = (
+    ServerNotice
+    | ProgressNotice
+    | DeltaNotice
+    | ResourceUpdatedNotice
+    | ListChangedNotice
+    | WarningNotice
+    | LaggedNotice
+)
