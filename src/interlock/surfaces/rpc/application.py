@@ -59,6 +59,11 @@ class Application:
     def followed_by(self, client: Client) -> tuple[LiveThread, ...]:
         return tuple(live for live in self._live.values() if live.is_followed_by(client))
 
+    def forget(self, client: Client) -> None:
+        """The client is gone."""
+        for live in self._live.values():
+            live.unfollow(client)
+
     async def _follow(self, live: LiveThread) -> None:
         try:
             await live.run()

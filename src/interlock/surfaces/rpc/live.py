@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import anyio
 
+from interlock.surfaces.rpc.attendance import Attendance
 from interlock.surfaces.rpc.client import Broadcast, Client
 from interlock.surfaces.rpc.projection import NOT_LOADED
 from interlock.surfaces.rpc.shapes import ThreadStatus
@@ -54,7 +55,8 @@ class LiveThread:
             open_turn=state.open_turn,
             open_questions=tuple(question.id for question in state.open_questions),
         )
-        self._followers: dict[Client, None] = {}
+        self._followers: dict[Client, Attendance] = {}
+        self._joining: dict[Client, Attendance] = {}
         self._unload_after = unload_after
         self._stir = anyio.Event()
 
@@ -67,16 +69,35 @@ class LiveThread:
 
     # ---- who follows
 
+    async def join(self, client: Client) -> None:
+        """From here on the client can be asked; it is, and hears of the thread, once it follows."""
+        if client in self._followers or client in self._joining:
+            return
+        attendance = self._joining[client] = Attendance(client, self.thread)
+        await client.tasks.start(attendance.run, name=f"questions of {self.thread.id}")
+
     def follow(self, client: Client) -> None:
-        self._followers[client] = None
-        self._stirred()
+        """Tell the client, which has joined, all that happens from now on."""
+        attendance = self._joining.pop(client, None)
+        if attendance is not None:
+            self._followers[client] = attendance
+            attendance.begin()
+            self._stirred()
 
     def unfollow(self, client: Client) -> bool:
         """False when it did not follow."""
-        followed = client in self._followers
-        self._followers.pop(client, None)
+        self._joining.pop(client, None)
+        attendance = self._followers.pop(client, None)
+        if attendance is not None:
+            attendance.end()
         self._stirred()
-        return followed
+        return attendance is not None
+
+    def stop_asking(self, client: Client) -> None:
+        """The client says nothing any more, but still hears."""
+        attendance = self._followers.get(client)
+        if attendance is not None:
+            attendance.end()
 
     def is_followed_by(self, client: Client) -> bool:
         return client in self._followers

@@ -8,10 +8,11 @@ from typing import Any, Final, NotRequired
 
 from typing_extensions import TypedDict
 
+from interlock.origins.read import connector_meta
+from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.errors import failing_internally
 from interlock.surfaces.rpc.method import Context, Method, Params
 from interlock.vocabulary.errors import InvalidRequest
-from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.resource import ResourceContent, ResourceRead
 
 
@@ -37,22 +38,26 @@ class ReadResult(TypedDict):
 
 
 async def read(context: Context, params: ReadParams) -> ReadResult:
-    if params.origin_call_id is not None and params.thread_id is None:
-        raise InvalidRequest("originCallId needs threadId; send both, or neither")
-    application = context.application
-    requests = (
-        application.host.requests if params.thread_id is None else application.loaded(params.thread_id).thread.requests
-    )
+    application, call_id = context.application, params.origin_call_id
+    if params.thread_id is None:
+        if call_id is not None:
+            raise InvalidRequest("originCallId needs threadId; send both, or neither")
+        meta = None if params.connector_id is None else connector_meta(params.connector_id)
+        with failing_internally():
+            found = await application.host.read_resource(params.server, params.uri, meta=meta)
+        return result_shape(found, None)
+    thread = application.loaded(params.thread_id).thread
     with failing_internally():
-        found = await requests.read_resource(params.server, params.uri, meta=connector_meta(params.connector_id))
+        if call_id is not None and _grants_origins(application, params.server):
+            return result_shape(await thread.read_resource_for_call(call_id, params.server, params.uri), call_id)
+        found = await thread.read_resource(params.server, params.uri, connector_id=params.connector_id)
     return result_shape(found, None)
 
 
-def connector_meta(connector_id: str | None) -> JsonObject | None:
-    """What tells a server which connector was chosen."""
-    if connector_id is None:
-        return None
-    return {"x-codex-turn-metadata": {"mcp_request_meta": {"selected_connector_ids": [connector_id]}}}
+def _grants_origins(application: Application, server: str) -> bool:
+    """Whether calls of this server may stand behind a read; the others' originCallId has no effect (RPC-3)."""
+    config = application.host.configuration.servers.get(server)
+    return config is not None and config.grants_origins
 
 
 def result_shape(found: ResourceRead, origin_call_id: str | None) -> ReadResult:

@@ -213,13 +213,15 @@ class _Service:
         """A client that only stopped writing still hears how its turns end."""
         if not self._listens:
             return
-        for live in self._server.application.followed_by(client):
+        followed = self._server.application.followed_by(client)
+        for live in followed:
+            live.stop_asking(client)
+        for live in followed:
             await live.told_ends()
         await self._outgoing.flushed()
 
     def _left(self, client: Client) -> None:
-        for live in self._server.application.followed_by(client):
-            live.unfollow(client)
+        self._server.application.forget(client)
         client.leave()
 
     async def _last_words(self) -> str | None:

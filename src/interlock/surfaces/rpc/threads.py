@@ -129,6 +129,7 @@ async def start(context: Context, params: StartParams) -> After:
     thread = await application.host.start_thread()
     live = application.attend(thread)
     live.settings = settings
+    await live.join(context.client)
     return _opened(context, live, turns=())
 
 
@@ -138,6 +139,7 @@ async def resume(context: Context, params: ResumeParams) -> After:
     thread = await application.host.resume_thread(params.thread_id)
     live = application.attend(thread)
     live.settings = params.merged_into(live.settings, model)
+    await live.join(context.client)
     turns = () if params.exclude_turns else _turns(thread.state, "full")
     opened = _opened(context, live, turns=turns)
     if params.initial_turns_page is not None:

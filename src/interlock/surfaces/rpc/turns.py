@@ -59,13 +59,14 @@ async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
     application, live = context.application, context.application.loaded(params.thread_id)
     parts = await parts_of(params.input)
     settings = _settings(live.settings, params)
+    await live.join(context.client)
+    live.follow(context.client)
     turn = await live.thread.start_turn(
         parts,
         model=_model(application, settings.model),
         instructions=settings.instructions,
         output_schema=params.output_schema,
     )
-    live.follow(context.client)
     _adopt(application, live, settings)
     return {"turn": projection.new_turn(turn.id, None)}
 
