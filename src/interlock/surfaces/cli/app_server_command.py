@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 
-from interlock.surfaces.cli.options import ConfigOption
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Serve programs over JSON-RPC.")
 
 
@@ -20,7 +18,12 @@ def app_server(
     listen: Annotated[
         str, typer.Option("--listen", metavar="URL", help="stdio://, unix://PATH or ws://IP:PORT.")
     ] = "stdio://",
-    config: ConfigOption = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Read this file before all others (TOML, or JSON by its name)."
+        ),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -33,6 +36,8 @@ def app_server(
         list[str] | None,
         typer.Option("--allow-origin", metavar="ORIGIN", help="Let pages of this origin connect by WebSocket."),
     ] = None,
+    enable: Annotated[list[str] | None, typer.Option("--enable", hidden=True)] = None,
+    disable: Annotated[list[str] | None, typer.Option("--disable", hidden=True)] = None,
 ) -> int:
     """Serve programs over JSON-RPC, in the shapes of Codex's app server."""
     if context.invoked_subcommand is not None:
@@ -41,7 +46,16 @@ def app_server(
 
     from interlock.surfaces.cli import app_serving, running
 
-    return running.run(partial(app_serving.serve, listen, config, token_file, frozenset(allow_origin or ())))
+    # Clients start the program whose wire this is with features and KEY=VALUE settings of its own; here they are none.
+    files, foreign = app_serving.sorted_out(config or [])
+    asked = app_serving.Asked(
+        listen=listen,
+        files=files,
+        ignored=(*foreign, *(enable or ()), *(disable or ())),
+        token_file=token_file,
+        origins=frozenset(allow_origin or ()),
+    )
+    return running.run(partial(app_serving.serve, asked))
 
 
 @app.command("schema")

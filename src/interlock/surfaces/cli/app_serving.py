@@ -4,7 +4,9 @@ Owns: which files are read, where the token comes from, what is said on stderr.
 Never: prints anything on stdout: that may be the wire.
 """
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.host.host import Host
@@ -16,17 +18,36 @@ from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.secret import Secret
 
 
-async def serve(
-    listen: str, config: Path | None, token_file: Path | None, origins: frozenset[str], closing: AsyncExitStack
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options. `ignored` are settings that another program would understand."""
+
+    listen: str
+    files: tuple[Path, ...]
+    ignored: tuple[str, ...]
+    token_file: Path | None
+    origins: frozenset[str]
+
+
+def sorted_out(configs: Sequence[str]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """The files that `--config` names, and the KEY=VALUE settings that are none of ours."""
+    foreign = tuple(text for text in configs if "=" in text and not Path(text).exists())
+    return tuple(Path(text) for text in configs if text not in foreign), foreign
+
+
+async def serve(asked: Asked, closing: AsyncExitStack) -> None:
+    if len(asked.files) > 1:
+        raise InvalidRequest("--config was given more than once; name one file")
     listening = Listening(
-        place=read_place(listen),
-        token=None if token_file is None else _token(token_file),
-        origins=origins,
+        place=read_place(asked.listen),
+        token=None if asked.token_file is None else _token(asked.token_file),
+        origins=asked.origins,
         said=lambda address: say(f"listening on {address}"),
     )
     listening.refuse_if_unsafe()
-    host = Host.open(config, home=home(), project=Path.cwd())
+    for setting in asked.ignored:
+        warn(f"{setting}: not a setting of this host; it is ignored")
+    host = Host.open(next(iter(asked.files), None), home=home(), project=Path.cwd())
     for problem in host.problems:
         warn(str(problem))
     await closing.enter_async_context(host)

@@ -196,7 +196,7 @@ def list_models(context: Context, params: ModelsParams) -> ModelsResult:
         "hidden": False,
         "supportedReasoningEfforts": [{"reasoningEffort": "medium", "description": "As the provider does by default"}],
         "defaultReasoningEffort": "medium",
-        "inputModalities": ["text", "image", "audio"],
+        "inputModalities": ["text", "image"],
         "supportsPersonality": False,
         "isDefault": True,
     }
