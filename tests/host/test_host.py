@@ -155,6 +155,7 @@ async def test_turns_run_one_at_a_time(open_host: OpenHost) -> None:
     async with open_host({}, model=ScriptedModel([Wait(gate), Say("first")], Say("second"))) as host:
         thread = await host.start_thread()
         first = await thread.start_turn("one")
+        await gate.reached()
         before = thread.state
 
         with pytest.raises(InvalidRequest, match=f"turn {first.id} is running"):

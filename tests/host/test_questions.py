@@ -8,7 +8,19 @@ from typing import Any
 import anyio
 import pytest
 
-from interlock import Accept, CallResult, Cancel, Decline, InvalidRequest, Policy, ServerConfig, Step, Thread
+from interlock import (
+    Accept,
+    CallResult,
+    Cancel,
+    Decline,
+    Host,
+    InvalidRequest,
+    Policy,
+    ServerConfig,
+    StdioTransport,
+    Step,
+    Thread,
+)
 from interlock.testing import Call, Say, ScriptedModel
 from interlock.threads.hooks import Block, HookedCall, Hooks, Rewrite
 from interlock.vocabulary.event import (
@@ -22,6 +34,7 @@ from interlock.vocabulary.event import (
     StoredEvent,
 )
 from interlock.vocabulary.item import McpToolCallItem
+from interlock.vocabulary.notice import WarningNotice
 from interlock.vocabulary.question import Answer, Approval, Question
 from interlock.vocabulary.tool import ToolResult
 from tests.host.conftest import READ_ONLY, OpenHost
@@ -149,6 +162,96 @@ async def test_an_approval_for_the_session_ends_with_the_thread(
                             assert not (await step.call(f"c{number}", "mcp__disk__write")).is_error
                 tasks.cancel_scope.cancel()
     assert len(asked) == 2
+
+
+def config_file(servers: dict[str, ServerConfig], folder: Path, text: str = "") -> Path:
+    """The same servers in a file of the user's."""
+    lines = [text, "# mine"]
+    for name, server in servers.items():
+        assert isinstance(server.transport, StdioTransport)
+        lines += [
+            f"[mcp_servers.{name}]  # a comment",
+            f"command = {json.dumps(server.transport.command)}",
+            f"args = {json.dumps(list(server.transport.args))}",
+        ]
+    file = folder / "interlock.toml"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+@requirement("APR-2")
+async def test_an_approval_for_always_stands_in_the_users_file_and_later_threads_are_not_asked(
+    servers: Servers, tmp_path: Path
+) -> None:
+    file = config_file(servers(disk={"tools": [writing_tool(tmp_path / "written")]}), tmp_path)
+    asked: list[Question] = []
+    async with Host.open(file, store=tmp_path / "s.db", grace=45.0) as host:
+        for _ in range(2):
+            thread = await host.start_thread()
+            ready = anyio.Event()
+            with anyio.fail_after(PATIENCE):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(answer_all, thread, [Accept(remember="always")], asked, ready)
+                    await ready.wait()
+                    async with thread.step() as step:
+                        for number in range(2):
+                            assert not (await step.call(f"c{number}", "mcp__disk__write")).is_error
+                    tasks.cancel_scope.cancel()
+
+    assert len(asked) == 1
+    written = file.read_text(encoding="utf-8")
+    assert 'approval_mode = "approve"' in written
+    assert "# mine" in written
+    assert "[mcp_servers.disk]  # a comment" in written
+
+
+@requirement("APR-2")
+async def test_an_approval_that_cannot_be_written_down_holds_for_the_session_and_people_are_told(
+    servers: Servers, tmp_path: Path
+) -> None:
+    file = config_file(servers(disk={"tools": [writing_tool(tmp_path / "written")]}), tmp_path)
+    asked: list[Question] = []
+    ready = anyio.Event()
+    async with Host.open(file, store=tmp_path / "s.db", grace=45.0) as host:
+        thread = await host.start_thread()
+        file.unlink()
+        notices = thread.notices()
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(answer_all, thread, [Accept(remember="always")], asked, ready)
+                await ready.wait()
+                async with thread.step() as step:
+                    for number in range(2):
+                        assert not (await step.call(f"c{number}", "mcp__disk__write")).is_error
+                tasks.cancel_scope.cancel()
+            async for notice in notices:
+                if isinstance(notice, WarningNotice):
+                    assert "holds for this session only" in notice.message
+                    break
+    assert len(asked) == 1
+
+
+@requirement("APR-4")
+async def test_rules_of_the_users_file_decide_before_anybody_is_asked(servers: Servers, tmp_path: Path) -> None:
+    rules = """
+    [[approval_rules]]
+    action = "deny"
+    tool = "write"
+    arguments = { path = { within = "/etc" } }
+    reason = "hands off"
+    [[approval_rules]]
+    action = "allow"
+    tool = "write"
+    """
+    file = config_file(servers(disk={"tools": [writing_tool(tmp_path / "written")]}), tmp_path, rules)
+    async with Host.open(file, store=tmp_path / "s.db", grace=45.0) as host:
+        assert host.problems == ()
+        thread = await host.start_thread()
+        async with thread.step() as step:
+            denied = await step.call("c1", "mcp__disk__write", {"path": "/tmp/../etc/passwd"})
+            allowed = await step.call("c2", "mcp__disk__write", {"path": "/tmp/x"})
+    assert "hands off" in denied.text
+    assert not allowed.is_error
 
 
 # ---- elicitations

@@ -52,8 +52,11 @@ class Room:
         asking = Asking(self.store, new_id=lambda: f"q{next(numbers)}", policy=Policy, reviewer=self.reviewer)
         self.permission = Permission(asking=asking)
 
-    async def keep(self, server: ServerConfig, name: str) -> None:
-        self.kept.append((server.name, name))
+    def keeps(self, server: str) -> bool:
+        return server == "git"
+
+    async def keep(self, server: str, tool: str) -> None:
+        self.kept.append((server, tool))
 
     async def permit(
         self,
@@ -81,7 +84,7 @@ class Room:
             policy or Policy(),
             server or config("git"),
             approvals=approvals,
-            keep_always=self.keep if can_keep else None,
+            keeper=self if can_keep else None,
         )
 
 

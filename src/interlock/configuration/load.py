@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.configuration.documents import is_json, parse, read_bytes
+from interlock.configuration.findings import Findings
 from interlock.configuration.json_files import open_dialect
 from interlock.configuration.platform import home_folder
 from interlock.configuration.references import lookup
@@ -58,6 +59,46 @@ def load(
     Raises:
         InvalidRequest: a file cannot be read or is malformed as a whole; the message has file, line and column.
     """
+    return _compose(_layers(path, home, project, environment), environment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A server's table as it stands in one file; `table` is None when it is none, its texts are not resolved."""
+
+    file: Path
+    place: str
+    table: Mapping[str, Any] | None
+
+
+def written(
+    name: str,
+    path: str | Path | None = None,
+    *,
+    home: str | Path | None = None,
+    project: str | Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> tuple[Written, ...]:
+    """Every place where the server `name` is written, the one that counts last; JSON in the keys of a TOML table.
+
+    Arguments and errors are those of `load`.
+    """
+    layers = _layers(path, home, project, environment)
+    return tuple(_written(name, *layer.servers[name]) for layer in layers if name in layer.servers)
+
+
+def _written(name: str, table: Any, source: Source) -> Written:
+    place = f"{source.file} [{source.heading}.{name}]"
+    if not isinstance(table, Mapping):
+        return Written(file=source.file, place=place, table=None)
+    if source.as_written is not None:
+        table = source.as_written(table, Findings(str(source.file), ""))
+    return Written(file=source.file, place=place, table=table)
+
+
+def _layers(
+    path: str | Path | None, home: str | Path | None, project: str | Path | None, environment: Mapping[str, str]
+) -> list[_Layer]:
     if path is None and home is None and project is None:
         home = home_folder(environment)
     layers: list[_Layer] = []
@@ -68,7 +109,7 @@ def load(
         layers += [_read_if_trusted(file, store, environment) for file in project_files(project)]
     if path is not None:
         layers.append(_read(Path(path), environment))
-    return _compose(layers, environment)
+    return layers
 
 
 def watchable_files(
@@ -115,7 +156,13 @@ def _layer(file: Path, content: bytes, environment: Mapping[str, str], *, restri
     document = parse(file, content)
     if is_json(file):
         dialect, entries, problems = open_dialect(document, file, environment)
-        source = Source(file=file, heading=dialect.heading, restricted=restricted, translate=dialect.table)
+        source = Source(
+            file=file,
+            heading=dialect.heading,
+            restricted=restricted,
+            translate=dialect.table,
+            as_written=dialect.translated,
+        )
         return _Layer(file, {name: (entry, source) for name, entry in entries.items()}, {}, tuple(problems))
     settings, problems = collect(document, file, restricted=restricted)
     tables = document.get("mcp_servers", {})
@@ -148,4 +195,9 @@ def _compose(layers: list[_Layer], environment: Mapping[str, str]) -> Configurat
         model=model,
         problems=tuple(problems + settings.problems),
         files=tuple(str(layer.file) for layer in layers),
+        editable={
+            name: str(source.file)
+            for name, (_, source) in written.items()
+            if not source.restricted and source.translate is None
+        },
     )

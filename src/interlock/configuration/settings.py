@@ -9,16 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from interlock.configuration.approval_rules import read_rules
 from interlock.configuration.codex import ONLY_CODEX
 from interlock.configuration.findings import Findings
 from interlock.configuration.providers import build_provider
 from interlock.configuration.references import Lookup
 from interlock.configuration.tables import suggestion
 from interlock.configuration.values import DEFAULT_TOOL_OUTPUT_TOKENS, ModelConfig, Problem, ProviderConfig
-from interlock.vocabulary.policy import AppPolicy, Policy
+from interlock.vocabulary.policy import AppPolicy, ApprovalRule, Policy
 
 FROM_USERS = frozenset(
-    {"approval_policy", "sandbox_mode", "orchestrator", "apps", "model_provider", "model_providers", "openai_base_url"}
+    {
+        "approval_policy",
+        "approval_rules",
+        "store_answers",
+        "sandbox_mode",
+        "orchestrator",
+        "apps",
+        "model_provider",
+        "model_providers",
+        "openai_base_url",
+    }
 )
 """Read only from the home folder and `--config` (BEHAVIOUR section 10)."""
 
@@ -71,6 +82,8 @@ class Settings:
             orchestrator_mcp_enabled=self._orchestrator(),
             apps={name: app for name, app in apps.items() if name != "_default"},
             apps_default=apps.get("_default", AppPolicy()),
+            approval_rules=self._approval_rules(),
+            store_answers=self._store_answers(),
         )
 
     def model(self, environment: Mapping[str, str], find: Mapping[Path, Lookup]) -> ModelConfig:
@@ -127,6 +140,21 @@ class Settings:
             key = "approval_policy.granular.mcp_elicitations"
             self._warn(setting, key, "must be true or false; elicitations are declined until then")
         return "on-request", elicitations is True
+
+    def _approval_rules(self) -> tuple[ApprovalRule, ...]:
+        setting = self._get("approval_rules")
+        if setting is None:
+            return ()
+        findings = Findings(str(setting.file), "approval_rules")
+        rules = read_rules(setting.value, setting.file, findings)
+        self.problems.extend(findings.problems)
+        return rules
+
+    def _store_answers(self) -> bool:
+        setting = self._get("store_answers")
+        if setting is not None and not isinstance(setting.value, bool):
+            self._warn(setting, "store_answers", "must be true or false; answers are not stored until then")
+        return setting is not None and setting.value is True
 
     def _full_access(self) -> bool:
         setting = self._get("sandbox_mode")

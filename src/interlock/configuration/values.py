@@ -105,3 +105,5 @@ class Configuration:
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
     """The files that were read, nearest last."""
+    editable: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By server name, the file of the user's own in which the server's approval modes may be written down."""

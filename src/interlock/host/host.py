@@ -36,6 +36,7 @@ from interlock.connections.session import SessionHandlers
 from interlock.history.clip import DEFAULT_TOKENS, token_budget
 from interlock.history.fold import Fold, ThreadState
 from interlock.host.clock import SystemClock
+from interlock.host.kept_approvals import KeptApprovals
 from interlock.host.loading import LoadedThreads
 from interlock.host.reception import Reception
 from interlock.host.requests import ServerRequests
@@ -354,11 +355,19 @@ class Host:
                 approvals=self._approvals,
                 output_limit=token_budget(configuration.model.tool_output_token_limit),
                 hooks=self._hooks,
+                keeper=KeptApprovals(configuration.editable, self._approval_kept),
             ),
             default_model=self._default_model(),
             grace=self._grace,
             reviewer=self._reviewer,
         )
+
+    async def _approval_kept(self, failure: str | None) -> None:
+        """An approval was written into a file, or could not be; Steps from now on know it from there."""
+        if failure is None:
+            await self._reload_or_warn()
+        elif self._opened is not None:
+            self._opened.threads.notify(WarningNotice(message=failure))
 
     def _handlers_for(self, config: ServerConfig, owner: str) -> SessionHandlers:
         """What a new connection of an owner listens to; its questions go to that Thread, if it is one."""

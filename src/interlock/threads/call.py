@@ -20,7 +20,7 @@ from interlock.threads.gate import Gate
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
 from interlock.threads.lifecycle import Answer, Attempt, Ending, Operation, run_item
-from interlock.threads.permission import Approvals, KeepAlways, Permission, Wanted
+from interlock.threads.permission import Approvals, Keeper, Permission, Wanted
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
 from interlock.vocabulary.errors import InvalidRequest
@@ -40,13 +40,13 @@ Target = ToolEntry | BuiltinEntry | None
 class CallRules:
     """What holds for every call of a Thread. `output_limit`: bytes of text that its model is shown of a result.
 
-    `keep_always`: where an approval that shall hold for ever is written; None: it can hold for the session at most.
+    `keeper`: where an approval that shall hold for ever is written; None: it can hold for the session at most.
     """
 
     approvals: Approvals = "ask"
     output_limit: int = token_budget()
     hooks: Hooks = field(default_factory=Hooks)
-    keep_always: KeepAlways | None = None
+    keeper: Keeper | None = None
 
 
 class Caller:
@@ -160,7 +160,7 @@ class Caller:
             binding.snapshot.policy,
             view.config,
             approvals=rules.approvals,
-            keep_always=rules.keep_always,
+            keeper=rules.keeper,
         )
 
         async def operation(attempt: Attempt) -> Answer:

@@ -5,9 +5,8 @@ Thread remembers of its approvals (APR-2).
 Never: decides by itself (`questions.approval` does), or judges resource tools: they never enter approval (RES-9).
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, Protocol, assert_never
 
 from interlock.questions.approval import Remembered, ToolKey, Verdict, decide, definition_of
 from interlock.questions.asking import Asking, Settled
@@ -23,8 +22,18 @@ from interlock.vocabulary.server import ServerConfig
 Approvals = Literal["ask", "allow", "deny"]
 """What becomes of a call that somebody has to approve: people are asked, or all of them pass, or none."""
 
-KeepAlways: TypeAlias = Callable[[ServerConfig, str], Awaitable[None]]
-"""Writes down that calls of this tool of this server are approved from now on."""
+
+class Keeper(Protocol):
+    """Where approvals that shall hold for ever are written down."""
+
+    def keeps(self, server: str) -> bool:
+        """Whether there is a place for approvals of this server."""
+        ...
+
+    async def keep(self, server: str, tool: str) -> None:
+        """Write down that calls of the tool are approved from now on; must not raise for a file that cannot be
+        written, since the call itself is approved."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +62,7 @@ class Wanted:
 
 @dataclass(slots=True, kw_only=True)
 class Permission:
-    """The permissions of one Thread. `keep_always` None: an approval cannot be kept for longer than the session."""
+    """The permissions of one Thread."""
 
     asking: Asking
     remembered: Remembered = field(default_factory=Remembered)
@@ -65,9 +74,9 @@ class Permission:
         config: ServerConfig,
         *,
         approvals: Approvals,
-        keep_always: KeepAlways | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
-        """Return once the call may go out.
+        """Return once the call may go out. Without a `keeper` an approval holds for the session at most.
 
         Raises:
             NotPermitted: it may not; the sentence says who or what refused it.
@@ -86,17 +95,15 @@ class Permission:
         if approvals == "deny":
             raise _refused(call, "it needs an approval and nobody can be asked")
         if approvals == "ask":
-            await self._ask(call, verdict, policy, config, keep_always)
+            await self._ask(call, verdict, policy, keeper)
 
     def _holds(self, call: Wanted) -> bool:
         return len(self.remembered) > 0 and self.remembered.holds(call.key, definition_of(call.entry.tool))
 
-    async def _ask(
-        self, call: Wanted, verdict: Verdict, policy: Policy, config: ServerConfig, keep_always: KeepAlways | None
-    ) -> None:
+    async def _ask(self, call: Wanted, verdict: Verdict, policy: Policy, keeper: Keeper | None) -> None:
         settled = await self.asking.approve(
             call.entry.server,
-            _subject(call, verdict, can_keep=keep_always is not None),
+            _subject(call, verdict, can_keep=keeper is not None and keeper.keeps(call.entry.server)),
             message=f"Allow server {call.entry.server!r} to run its tool {call.entry.tool.name!r}?",
             policy=policy,
             turn_id=call.turn_id,
@@ -107,8 +114,8 @@ class Permission:
                 pass
             case Accept(remember=remember):
                 self.remembered.remember(call.key, definition_of(call.entry.tool))
-                if remember == "always" and keep_always is not None:
-                    await keep_always(config, call.entry.tool.name)
+                if remember == "always" and keeper is not None:
+                    await keeper.keep(call.entry.server, call.entry.tool.name)
             case Decline() | Cancel():
                 raise _declined(call, settled)
 
