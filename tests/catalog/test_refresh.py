@@ -30,7 +30,7 @@ class Lister:
     def report(self) -> ServerReport:
         return ServerReport(name="s", status=ServerStatus.READY, capabilities=self.capabilities)
 
-    async def list_tools(self, *, timeout: float) -> Listing[Tool]:
+    async def list_tools(self, *, timeout: float, **rest: Any) -> Listing[Tool]:
         self.timeouts.append(timeout)
         if isinstance(self.answer, ServerFailed):
             raise self.answer

@@ -181,3 +181,77 @@ def test_subscriptions_are_bounded() -> None:
     with pytest.raises(InvalidRequest):
         subscriptions.add("one more")
     assert not subscriptions.add("0")
+
+
+# ---- what a listing is worth
+
+
+def numbered(session: FakeSession, method: str, params: Any) -> Any:
+    """Tools that are others each time, though the server lets them be kept for a minute."""
+    name = f"t{session.number}.{len(session.asked)}"
+    return {"tools": [{"name": name, "inputSchema": {"type": "object"}}], "ttlMs": 60_000}
+
+
+async def listed(connection: SupervisedConnection, **options: Any) -> str:
+    return (await connection.list_tools(timeout=PATIENCE, **options)).entries[0].name
+
+
+@requirement("CON-14", "CON-17")
+async def test_after_a_gap_what_was_kept_is_asked_for_again(server: Listened) -> None:
+    server.answer = numbered
+    async with connected(server) as (connection, _):
+        await until(lambda: connection._subscriptions.hears_lists)
+        first = await listed(connection)
+        assert await listed(connection) == await listed(connection, held=True) == first
+
+        next(iter(server.streams.values()))[1].set()
+        await until(lambda: len(server.listens) == 2 and connection._subscriptions.hears_lists)
+
+        assert await listed(connection, held=True) != first
+
+
+@requirement("CON-14")
+async def test_a_listing_from_before_the_stream_stood_is_taken_again(server: Listened) -> None:
+    server.acknowledge = False
+    async with connected(server) as (connection, heard):
+        await until(lambda: len(server.streams) == 1)
+        await connection.list_tools(timeout=PATIENCE)
+        assert heard == []
+
+        (key,) = server.streams
+        await server.sessions[0].notify_us("notifications/subscriptions/acknowledged", _meta={KEY: key})
+
+        assert [change.kind for change in heard] == ["tools"]
+
+
+@requirement("CON-14", "CON-15")
+@pytest.mark.parametrize("era", ["stateless", "handshake"])
+async def test_those_who_come_later_share_a_listing_until_the_server_says_that_it_changed(
+    server: Listened, era: Any
+) -> None:
+    server.era, server.answer = era, numbered
+    async with connected(server) as (connection, _):
+        await until(lambda: connection._subscriptions.hears_lists)
+        first = await listed(connection)
+        assert [await listed(connection, held=True) for _ in range(3)] == [first] * 3
+        await server.sessions[0].notify_us("notifications/tools/list_changed")
+        second = await listed(connection, held=True)
+        assert second != first
+        assert await listed(connection, held=True, fresh=True) != second
+
+
+@pytest.mark.parametrize("why", ["no promise", "not heard", "another session"])
+async def test_a_listing_is_not_shared_where_changes_may_go_unheard(
+    server: Listened, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    server.answer = lambda *call: {**numbered(*call), "ttlMs": 0}
+    server.acknowledge = why != "not heard"
+    if why == "no promise":
+        monkeypatch.setattr("tests.connections.fakes.CAPABILITIES", {**CAPABILITIES, "tools": {}})
+    async with connected(server) as (connection, _):
+        await until(lambda: len(server.streams) == 1)
+        first = await listed(connection, held=True)
+        if why == "another session":
+            server.sessions[0].die()
+            await connection.ready(PATIENCE)
+        assert await listed(connection, held=True) != first

@@ -22,13 +22,15 @@ def source_of(server: str) -> str:
 async def list_source(view: ServerView, timeout: float) -> ToolListing:
     """Every page of the tools of `view`, unfiltered, within `timeout` seconds.
 
+    A listing that the server has not outdated will do: Threads that share a connection share its listing too.
+
     A server that offers no tools gives an empty listing.
 
     Raises:
         ServerFailed: the listing could not be had whole (CAT-1).
     """
     try:
-        listing = await view.connection.list_tools(timeout=timeout)
+        listing = await view.connection.list_tools(timeout=timeout, held=True)
     except ServerFailed as error:
         if not _offers_no_tools(view, error):
             raise

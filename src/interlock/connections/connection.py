@@ -17,10 +17,10 @@ from interlock.connections import convert
 from interlock.connections.asking import Asker, Listed, Request
 from interlock.connections.elicitations import ELICIT, answer_request
 from interlock.connections.flight import Flight
-from interlock.connections.notices import Listeners, OnChange, change_of
+from interlock.connections.notices import ChangeKind, Listeners, OnChange, change_of
 from interlock.connections.outputs import Outputs
 from interlock.connections.session import OnNotification, Session
-from interlock.connections.subscriptions import Subscriptions
+from interlock.connections.subscriptions import Subscriptions, advertises
 from interlock.connections.supervisor import Supervisor
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
@@ -72,9 +72,12 @@ class SupervisedConnection:
         self.supervisor = supervisor
         self._asker = Asker(supervisor)
         self._listeners = Listeners(supervisor.name)
-        self._subscriptions = Subscriptions(self._listeners.tell)
+        self._subscriptions = Subscriptions(self._changed, begun=self._began_to_hear)
         self._outputs = Outputs({})
         self._listing: Flight[Listing[Tool]] = Flight()
+        self._held: tuple[Session, Listing[Tool]] | None = None
+        self._tool_changes = 0
+        self._listed_unheard: Session | None = None
         self._sessions = 0
         handlers = supervisor.handlers
         asked = {ELICIT: self._elicited} if handlers.respondent is not None else {}
@@ -105,11 +108,14 @@ class SupervisedConnection:
 
     # ---- tools
 
-    async def list_tools(self, *, timeout: float, fresh: bool = False) -> Listing[Tool]:
+    async def list_tools(self, *, timeout: float, fresh: bool = False, held: bool = False) -> Listing[Tool]:
         """Every page. A server that does not advertise tools has none.
 
-        Those who ask at the same time share one listing: a server that many Threads share is not asked by each.
+        Those who ask at the same time share one listing, and with `held` those who come later do too, as long as the
+        server, which promised to say so, has not said that its tools changed.
         """
+        if held and not fresh and (listing := self._held_listing()) is not None:
+            return listing
         ask = partial(self._list_tools, timeout=timeout, fresh=fresh)
         try:
             return await (ask() if fresh else self._listing.join(ask, deadline=_deadline(timeout)))
@@ -117,12 +123,23 @@ class SupervisedConnection:
             text = f"server {self.server!r} did not list its tools within {timeout:g} s"
             raise ServerFailed(text, server=self.server, kind="deadline") from None
 
+    def _held_listing(self) -> Listing[Tool] | None:
+        session = self.supervisor.session
+        if self._held is None or self._held[0] is not session or not self._subscriptions.hears_lists:
+            return None
+        return self._held[1]
+
     async def _list_tools(self, *, timeout: float, fresh: bool) -> Listing[Tool]:
         deadline = _deadline(timeout)
         session = await self.supervisor.ready_session(timeout)
         if "tools" not in session.capabilities:
             return Listing(entries=())
+        changes = self._tool_changes
         listing = await self._asker.walk(TOOLS[session.era], deadline=deadline, fresh=fresh)
+        if changes == self._tool_changes and advertises(session, "tools", "listChanged"):
+            self._held = (session, listing)
+        if not self._subscriptions.hears_lists:
+            self._listed_unheard = session
         self._outputs = Outputs({tool.name: tool for tool in reversed(listing.entries)})  # of two alike, the first
         return listing
 
@@ -206,8 +223,7 @@ class SupervisedConnection:
     async def subscribe_resource(self, uri: str, *, timeout: float) -> None:
         """Hear of changes of `uri`, until as many calls of `unsubscribe_resource` as of this; over restarts too."""
         session = await self.supervisor.ready_session(timeout)
-        offered = session.capabilities.get("resources")
-        if not isinstance(offered, dict) or offered.get("subscribe") is not True:
+        if not advertises(session, "resources", "subscribe"):
             raise ServerFailed(
                 f"server {self.server!r} does not offer subscriptions to resources",
                 server=self.server,
@@ -280,11 +296,19 @@ class SupervisedConnection:
         change = change_of(method, params)
         if change is None:
             return
-        kind, uri = change
+        self._changed(*change)
+
+    def _began_to_hear(self) -> None:
+        if self._listed_unheard is not None and self._listed_unheard is self.supervisor.session:
+            self._changed("tools")
+
+    def _changed(self, kind: ChangeKind, uri: str | None = None) -> None:
+        """Forget what is out of date, or may be (after a gap in a stream), before anybody asks again."""
         for outdated in OUTDATED.get(kind, ()):
             self._asker.cache.drop(outdated)
         if kind == "tools":
             self._listing.outdated()
+            self._tool_changes, self._held = self._tool_changes + 1, None
         if uri is not None:
             self._asker.cache.drop("resources/read", {"uri": uri})
         self._listeners.tell(kind, uri)

@@ -8,6 +8,7 @@ Never: reads anything again; after a gap in a stream it says that everything may
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -37,15 +38,24 @@ Tell = Callable[[ChangeKind, str | None], None]
 
 
 class Subscriptions:
-    """The subscriptions of one connection. `run` accompanies each session; `tell` says what changed."""
+    """The subscriptions of one connection. `run` accompanies each session; `tell` says what changed.
 
-    def __init__(self, tell: Tell, *, recovery: Recovery | None = None) -> None:
+    `begun` is called when the stream for lists stands for the first time in a session: whoever listed before that may
+    have missed a change.
+    """
+
+    def __init__(
+        self, tell: Tell, *, begun: Callable[[], None] = lambda: None, recovery: Recovery | None = None
+    ) -> None:
+        self.hears_lists = False
+        """Whether changes of lists are being told: a handshake server always does, another one through its stream."""
         self._tell = tell
+        self._begun = begun
         self._recovery = recovery or Recovery()
         self._uris: Counter[str] = Counter()
         self._uris_changed = anyio.Event()
         self._numbers = count(1)
-        self._reopened: dict[str, Callable[[], None]] = {}
+        self._opening: dict[str, Callable[[], None]] = {}
 
     def __repr__(self) -> str:
         return f"<Subscriptions resources={len(self._uris)}>"
@@ -72,18 +82,19 @@ class Subscriptions:
         return self._changed(True)
 
     def notified(self, method: str, params: JsonObject) -> None:
-        """A stream that was opened again stands: what happened in between was missed."""
+        """Hear that a stream stands: if it had been cut, what happened in between was missed."""
         if method == ACKNOWLEDGED:
             meta: Any = params.get("_meta")
-            told = self._reopened.pop(str(meta.get(SUBSCRIPTION_KEY)) if isinstance(meta, dict) else "", None)
-            if told is not None:
-                told()
+            stands = self._opening.pop(str(meta.get(SUBSCRIPTION_KEY)) if isinstance(meta, dict) else "", None)
+            if stands is not None:
+                stands()
 
     async def run(self, session: Session, *, first: bool) -> None:
         """Keep the subscriptions of `session` for as long as it lives; cancelled with it.
 
         `first` False: there were sessions before, so notices may have been missed.
         """
+        self.hears_lists = session.era == "handshake"
         if session.era == "stateless":
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._listen_to_lists, session)
@@ -107,15 +118,21 @@ class Subscriptions:
 
     async def _listen_to_lists(self, session: Session) -> None:
         offered = {
-            name: kind for capability, (name, kind) in LISTS.items() if _flag(session, capability, "listChanged")
+            name: kind for capability, (name, kind) in LISTS.items() if advertises(session, capability, "listChanged")
         }
 
-        def missed() -> None:
-            for kind in offered.values():
+        def stands(gap: bool) -> None:
+            self.hears_lists = True
+            for kind in offered.values() if gap else ():
                 self._tell(kind, None)
+            if not gap:
+                self._begun()
+
+        def cut() -> None:
+            self.hears_lists = False
 
         if offered:
-            await self._keep(session, dict.fromkeys(offered, True), missed, gap=False)
+            await self._keep(session, dict.fromkeys(offered, True), stands, cut)
 
     async def _listen_to_resources(self, session: Session, first: bool) -> None:
         """One stream for all subscribed resources; another one when they change."""
@@ -124,29 +141,32 @@ class Subscriptions:
             changed, uris = self._uris_changed, tuple(self._uris)
             async with anyio.create_task_group() as stream:
                 if uris:
-                    missed = self._teller(heard & set(uris))
-                    stream.start_soon(self._keep_resources, session, uris, missed)
+                    stream.start_soon(self._keep_resources, session, uris, heard & set(uris))
                 await changed.wait()
                 stream.cancel_scope.cancel()
             heard = set(uris)
 
-    def _teller(self, uris: set[str]) -> Callable[[], None]:
-        def missed() -> None:
-            for uri in sorted(uris):
+    async def _keep_resources(self, session: Session, uris: tuple[str, ...], heard: set[str]) -> None:
+        """`heard`: those that were subscribed to before, so that this stream begins after a gap."""
+
+        def stands(gap: bool) -> None:
+            for uri in uris if gap else sorted(heard):
                 self._tell("updated", uri)
 
-        return missed
+        await self._keep(session, {"resourceSubscriptions": list(uris)}, stands)
 
-    async def _keep_resources(self, session: Session, uris: tuple[str, ...], missed: Callable[[], None]) -> None:
-        await self._keep(session, {"resourceSubscriptions": list(uris)}, missed, gap=True)
-
-    async def _keep(self, session: Session, wanted: JsonObject, missed: Callable[[], None], *, gap: bool) -> None:
-        """Hold one stream open. `missed` is called when it stands again after a gap (`gap`: from the start)."""
-        recovery = self._recovery
+    async def _keep(
+        self,
+        session: Session,
+        wanted: JsonObject,
+        stands: Callable[[bool], None],
+        cut: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Hold one stream open. `stands` is called whenever it stands, with whether that is after a cut."""
+        recovery, gap = self._recovery, False
         while not session.ended.is_set():
             key = f"listen-{next(self._numbers)}"
-            if gap:
-                self._reopened[key] = missed
+            self._opening[key] = partial(stands, gap)
             began = anyio.current_time()
             try:
                 await session.request("subscriptions/listen", {"notifications": wanted}, timeout=None, request_id=key)
@@ -155,12 +175,14 @@ class Subscriptions:
                     session.diagnostic("listen_refused", error.message)
                     return
             finally:
-                self._reopened.pop(key, None)
+                self._opening.pop(key, None)
+                cut()
             now = anyio.current_time()
             recovery, gap = recovery.failed(now, lived=now - began), True
             await anyio.sleep(recovery.delay(now, random.random()))
 
 
-def _flag(session: Session, capability: str, flag: str) -> bool:
+def advertises(session: Session, capability: str, flag: str) -> bool:
+    """Whether the server advertised `flag` of `capability`, such as listChanged of tools."""
     found = session.capabilities.get(capability)
     return isinstance(found, Mapping) and found.get(flag) is True
