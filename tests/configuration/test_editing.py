@@ -1,7 +1,5 @@
 """Writing an approval down: the user's file stays the user's."""
 
-import os
-import stat
 import tomllib
 from pathlib import Path
 
@@ -84,20 +82,6 @@ def test_a_file_that_cannot_take_it_stays_untouched(tmp_path: Path, text: str) -
     with pytest.raises(InvalidRequest, match="cannot write the approval"):
         set_approval_mode(file, "git", "commit", "approve")
     assert file.read_text() == text
-
-
-def test_who_may_read_the_file_stays_the_same_and_a_link_stays_a_link(tmp_path: Path) -> None:
-    file, link = tmp_path / "real.toml", tmp_path / "config.toml"
-    file.write_text(COMMENTED)
-    file.chmod(0o600)
-    link.symlink_to(file)
-
-    set_approval_mode(link, "git", "commit", "approve")
-
-    assert link.is_symlink()
-    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
-    assert "approve" in file.read_text()
-    assert {path.name for path in tmp_path.iterdir()} <= {"real.toml", "config.toml", "config.toml.lock"}
 
 
 @requirement("APR-2")
