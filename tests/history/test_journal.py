@@ -22,6 +22,9 @@ from tests.manifest import requirement
 
 pytestmark = pytest.mark.anyio
 
+LARGE = "x" * 100_000
+"""An event with it takes a while to store: small ones are stored before anybody else can run."""
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[EventStore]:
@@ -57,6 +60,8 @@ class Hurdles:
         self.store = store
         self.failure: Exception | None = None
         self.gate: anyio.Event | None = None
+        self.delay: anyio.Event | None = None
+        """What the answer of the store waits for, when the events are stored already."""
         self.reached = anyio.Event()
         self.moments = 0
 
@@ -69,6 +74,8 @@ class Hurdles:
         if self.failure is not None:
             raise self.failure
         stored = await self.store.append(thread_id, events, after=after, at=at)
+        if self.delay is not None:
+            await self.delay.wait()
         for _ in range(self.moments):
             await anyio.lowlevel.checkpoint()
         return stored
@@ -253,9 +260,9 @@ async def test_a_record_whose_task_is_cancelled_behind_anyios_back_is_known_to_i
     async with journal_of(store) as journal:
 
         async def record() -> None:
-            known.append(await journal.record(ThreadStarted()))
+            known.append(await journal.record(ThreadStarted(name=LARGE)))
             await asyncio.sleep(0)
-            known.append(await journal.record(named(2)))
+            known.append(await journal.record(ThreadNamed(name=LARGE)))
 
         task = asyncio.ensure_future(record())
         for _ in range(moment):
@@ -284,6 +291,24 @@ async def test_a_subscriber_gets_stored_and_live_events_without_gap_or_repetitio
             tasks.start_soon(listen, 0)
         stored = await stored_in(store)
         assert told == {after: stored[after:] for after in (0, 20, 60, 100, 140, 180)}
+
+
+@requirement("HIS-6")
+async def test_an_event_that_is_read_before_it_is_told_is_not_given_twice(store: EventStore) -> None:
+    hurdles = Hurdles(store)
+    async with Journal.open(hurdles, "a", FixedClock()) as journal:  # type: ignore[arg-type] # threads() is not used
+        await journal.record(ThreadStarted())
+        hurdles.delay = anyio.Event()
+        async with anyio.create_task_group() as tasks, aclosing(journal.subscribe()) as events:
+            tasks.start_soon(journal.record, named(2))
+            await anyio.wait_all_tasks_blocked()
+            assert [(await anext(events)).sequence for _ in range(2)] == [1, 2]  # type: ignore[union-attr] # no notice
+            following = asyncio.ensure_future(anext(events))
+            await anyio.wait_all_tasks_blocked()
+            hurdles.delay.set()
+            await anyio.wait_all_tasks_blocked()
+            await journal.record(named(3))
+            assert (await following).sequence == 3  # type: ignore[union-attr] # no notice
 
 
 @requirement("HIS-6")

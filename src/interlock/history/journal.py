@@ -182,7 +182,8 @@ class Journal:
                     yield stored
         with self._subscribed() as subscriber:  # nothing has waited since the comparison above
             async for told in subscriber:
-                yield told
+                if isinstance(told, LaggedNotice) or told.sequence > cursor:  # read when stored, and not yet told
+                    yield told
 
     @contextmanager
     def _subscribed(self) -> Iterator[Subscriber]:
