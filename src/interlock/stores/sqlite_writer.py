@@ -1,10 +1,10 @@
-"""The one thread that writes an SQLite database.
+"""The one writer of an SQLite database.
 
-Owns: the writing connection; the order and the transactions of what is written.
+Owns: the writing connection and its thread; the order and the transactions of what is written.
 Never: knows what it writes, reads for others, or tells anyone before the commit.
 
-What waits when the writer gets to it goes into one transaction (group commit): under load, many
-Threads share one commit.
+A small write is carried out at once where that is possible (`sqlite_inline`). The others go to the thread: what waits
+when it gets to it goes into one transaction (group commit), so that a slow disk is asked once for many Threads.
 """
 
 import queue
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from interlock.stores.outcome import Outcome
 from interlock.stores.sqlite_failures import is_busy, storage_failed
+from interlock.stores.sqlite_inline import InlineWriter
 from interlock.vocabulary.errors import StorageFailed
 
 MAXIMUM_BATCH = 128
@@ -29,6 +30,11 @@ class Write(ABC):
     """What is to be written together; `outcome` tells who waits for it."""
 
     outcome: Outcome[None]
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """About how many characters it writes."""
 
     @abstractmethod
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
@@ -42,6 +48,8 @@ class SqliteWriter:
         """`connection` is in autocommit mode and belongs to the writer from here on."""
         self._path = path
         self._connection = connection
+        self._inline = InlineWriter(path)
+        self._waiting = 0
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
         self._closed = False
         # A daemon: a host that is torn down without closing its store must not hang at exit, and
@@ -52,8 +60,17 @@ class SqliteWriter:
     async def write(self, write: Write) -> None:
         if self._closed:
             raise StorageFailed(f"cannot store an event in {self._path}: the store is closed", path=str(self._path))
-        self._queue.put(write)
-        await write.outcome.wait()
+        # What waits goes first: an append must not be carried out before one that was asked for earlier.
+        if not self._waiting and (done := self._inline.try_now(write.carry_out, write.size)) is not None:
+            if done.returned is not None:
+                raise done.returned
+            return
+        self._waiting += 1
+        try:
+            self._queue.put(write)
+            await write.outcome.wait()
+        finally:
+            self._waiting -= 1
 
     def close(self) -> None:
         """Finish what waits and end the thread; blocks meanwhile."""
@@ -61,6 +78,7 @@ class SqliteWriter:
             self._closed = True
             self._queue.put(None)
         self._thread.join()
+        self._inline.close()
 
     def _run(self) -> None:
         while batch := self._next_batch():

@@ -5,6 +5,7 @@ Never: begins or ends a transaction; the writer does.
 """
 
 import sqlite3
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,10 @@ class Append(Write):
     rows: Sequence[Row]
     change: Change
 
+    @property
+    def size(self) -> int:
+        return sum(len(row.payload) for row in self.rows)
+
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
         """Nothing is written when the Thread has moved on."""
         if not self._move_thread(connection):
@@ -84,6 +89,10 @@ class Statements(Write):
     """Statements with the rows of their parameters, all of them or none."""
 
     steps: Sequence[tuple[str, Sequence[Sequence[object]]]]
+
+    @property
+    def size(self) -> int:
+        return sys.maxsize  # nobody waits for these as a call waits for its events
 
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
         for statement, rows in self.steps:
