@@ -70,12 +70,18 @@ class Dialect:
     environment: Mapping[str, str]
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
-    def table(self, entry: Mapping[str, Any], findings: Findings) -> dict[str, Any]:
-        """The entry in the keys of `[mcp_servers.NAME]`; what cannot be translated is found fatal."""
-        entry = {key: value for key, value in entry.items() if value is not None}
+    def translated(self, entry: Mapping[str, Any], findings: Findings) -> dict[str, Any]:
+        """The entry in the keys of `[mcp_servers.NAME]`, its texts as they are written; what has no key of ours is
+        found fatal or odd."""
         table: dict[str, Any] = {}
         for key, value in entry.items():
-            self._translate(key, value, table, findings)
+            if value is not None:
+                self._translate(key, value, table, findings)
+        return table
+
+    def table(self, entry: Mapping[str, Any], findings: Findings) -> dict[str, Any]:
+        """The entry as `translated` gives it, with every `${…}` in its texts replaced."""
+        table = self.translated(entry, findings)
         if table.get("enabled") is False:
             return table  # nobody needs the values of its variables
         return {key: self._expand(key, value, findings) for key, value in table.items()}

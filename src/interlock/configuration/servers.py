@@ -62,12 +62,16 @@ Translate = Callable[[Mapping[str, Any], Findings], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a server's table stands. `restricted`: a project's file, which may not decide about approval."""
+    """Where a server's table stands. `restricted`: a project's file, which may not decide about approval.
+
+    `translate` gives a table of another dialect in our keys and resolved, `as_written` the same unresolved.
+    """
 
     file: Path
     heading: str = "mcp_servers"
     restricted: bool = False
     translate: Translate | None = None
+    as_written: Translate | None = None
 
 
 def build_server(
@@ -92,6 +96,19 @@ def build_server(
         name, checked or ServerTable(), transport or _placeholder(table), f"{source.file} [{findings.table}]"
     )
     return _with_problem(config, table, findings.verdict), tuple(findings.problems)
+
+
+class _EverySet(dict[str, str]):
+    """An environment in which every variable has a value."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return "x"
+
+
+def structural_problems(name: str, table: Mapping[str, Any], file: Path) -> tuple[str, ...]:
+    """What makes the table unusable wherever it is read: everything but values that are missing here and now."""
+    _, found = build_server(name, table, Source(file=file), _EverySet(), unlooked)
+    return tuple(f"`{problem.key}`: {problem.sentence}" if problem.key else problem.sentence for problem in found)
 
 
 def _permitted(table: Mapping[str, Any], source: Source, findings: Findings) -> dict[str, Any]:

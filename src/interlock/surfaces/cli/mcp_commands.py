@@ -10,12 +10,11 @@ from typing import Annotated
 
 import typer
 
+from interlock.surfaces.cli import mcp_edit_commands
 from interlock.surfaces.cli.lazy_group import new_app
-from interlock.surfaces.cli.options import ConfigOption, CursorOption, JsonOption, ServerOption
+from interlock.surfaces.cli.options import ConfigOption, CursorOption, JsonOption, ServerArgument, ServerOption
 
 app = new_app("Configure MCP servers, look at them and ask them.")
-
-ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The server's name in the configuration.")]
 
 
 @app.command("list")
@@ -24,6 +23,13 @@ def list_servers(config: ConfigOption = None, json: JsonOption = False) -> int:
     from interlock.surfaces.cli import mcp_list, running
 
     return running.run(partial(mcp_list.show, config, json))
+
+
+app.command("get")(mcp_edit_commands.get)
+app.command("add")(mcp_edit_commands.add)
+app.command("remove")(mcp_edit_commands.remove)
+app.command("enable")(mcp_edit_commands.enable)
+app.command("disable")(mcp_edit_commands.disable)
 
 
 @app.command("tools")

@@ -19,7 +19,7 @@ from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import ServerReport, ServerStatus, unstarted_report
 from interlock.vocabulary.snapshot import ServerView
 
-EMPTY = "no server is configured; write a table [mcp_servers.NAME] into config.toml, or use --config FILE"
+EMPTY = "no server is configured; `interlock mcp add` adds one, `interlock mcp import` takes over those of other hosts"
 HEADINGS = ("name", "status", "transport", "protocol", "tools", "ready", "restarts", "diagnostics", "reason")
 
 

@@ -48,13 +48,20 @@ def call_deadline(config: ServerConfig) -> float:
 
 def refuse_unusable(configuration: Configuration, name: str) -> None:
     """Raise InvalidRequest where the named server does not exist, is disabled, or has a table with a problem."""
-    config = configuration.servers.get(name)
-    if config is None:
-        raise InvalidRequest(f"there is no server {name!r}{_instead(name, configuration)}")
+    refuse_unknown(configuration, name)
+    config = configuration.servers[name]
     if not config.enabled:
-        raise InvalidRequest(f"the server {name} is disabled; set enabled = true in {config.source}")
+        raise InvalidRequest(
+            f"the server {name} is disabled in {config.source}; `interlock mcp enable {name}` enables it"
+        )
     if config.problem is not None:
         raise InvalidRequest(f"cannot use the server {name}: {config.problem}")
+
+
+def refuse_unknown(configuration: Configuration, name: str) -> None:
+    """Raise InvalidRequest where no server has this name."""
+    if name not in configuration.servers:
+        raise InvalidRequest(f"there is no server {name!r}{_instead(name, configuration)}")
 
 
 def usable(configuration: Configuration) -> tuple[str, ...]:
@@ -77,4 +84,4 @@ def _instead(name: str, configuration: Configuration) -> str:
         return f"; did you mean {close[0]}?"
     if configuration.servers:
         return f"; there are {', '.join(sorted(configuration.servers))}"
-    return "; none is configured: write a table [mcp_servers.NAME] into config.toml, or use --config FILE"
+    return "; none is configured: `interlock mcp add` and `interlock mcp import` do that, or use --config FILE"

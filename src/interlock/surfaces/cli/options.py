@@ -16,6 +16,7 @@ ConfigOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The server's name in the configuration.")]
 ServerOption = Annotated[str | None, typer.Argument(metavar="[SERVER]", help="Ask only this server.")]
 CursorOption = Annotated[
     str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where a page of SERVER ended.")
