@@ -173,7 +173,7 @@ class Arrivals:
     _waiting: dict[Any, asyncio.Future[Any]] = field(default_factory=dict)
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
-    def message(self, message: Any) -> None:
+    def message(self, message: Any, within: int | str | None = None) -> None:
         waiter = None
         if isinstance(message, dict) and "method" not in message:
             waiter = self._waiting.pop(message.get("id"), None)

@@ -30,7 +30,7 @@ class Heard:
         self.odd: list[tuple[str, str]] = []
         self._changed = anyio.Event()
 
-    def message(self, message: JsonValue) -> None:
+    def message(self, message: JsonValue, within: int | str | None = None) -> None:
         self.messages.append(message)
         self._change()
 

@@ -189,6 +189,7 @@ class Asker:
                     on_progress=request.on_progress,
                     meta=request.meta,
                     input_schema=request.input_schema,
+                    respondent=request.respondent,
                 )
         except ServerFailed as error:
             if error.kind == "rejected" and "cursor" in request.params:

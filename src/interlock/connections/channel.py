@@ -17,8 +17,11 @@ from interlock.vocabulary.server import Era
 class Receiver(Protocol):
     """What a channel tells its dispatcher. All methods are synchronous and never raise."""
 
-    def message(self, message: JsonValue) -> None:
-        """One decoded JSON-RPC message, in the order of arrival."""
+    def message(self, message: JsonValue, within: int | str | None = None) -> None:
+        """One decoded JSON-RPC message, in the order of arrival.
+
+        `within`: it came on the stream that answers this request of ours, so what it asks belongs to that one.
+        """
         ...
 
     def failed(self, request_id: int | str, error: ServerFailed) -> None:

@@ -23,7 +23,7 @@ from interlock.connections.notifications import NotificationQueue
 from interlock.connections.serving import OnRequest, ServerRequests
 from interlock.vocabulary.errors import Effect, ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject, JsonValue
-from interlock.vocabulary.ports import OnProgress
+from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.tool import Progress
 
 RequestId: TypeAlias = int | str
@@ -49,7 +49,17 @@ class _Waiter:
     """One request in flight. `outcome` resolves to the result or to the error to raise, and never holds an exception:
     nobody may be left to retrieve it."""
 
-    __slots__ = ("deadline", "method", "mistyped", "on_progress", "outcome", "remaining", "timeout", "timer")
+    __slots__ = (
+        "deadline",
+        "method",
+        "mistyped",
+        "on_progress",
+        "outcome",
+        "remaining",
+        "respondent",
+        "timeout",
+        "timer",
+    )
 
     def __init__(
         self,
@@ -57,8 +67,10 @@ class _Waiter:
         outcome: "asyncio.Future[JsonObject | ServerFailed]",
         timeout: float | None,
         on_progress: OnProgress | None,
+        respondent: Respondent | None,
     ) -> None:
         self.method = method
+        self.respondent = respondent
         self.outcome = outcome
         self.timeout = timeout
         self.on_progress = on_progress
@@ -164,11 +176,13 @@ class Dispatcher:
         headers: Mapping[str, str] | None = None,
         request_id: RequestId | None = None,
         cancellable: bool = True,
+        respondent: Respondent | None = None,
     ) -> JsonObject:
         """Send a request and return its result object as it came.
 
         `timeout` is seconds of active time; None waits for ever. With `on_progress` the request's id goes into
         `_meta` as progress token. `request_id` replaces the counted id. `cancellable` False: initialize.
+        `respondent` answers what the server asks on the stream of this very request.
 
         Raises:
             ServerFailed: rejected (the server's own error), protocol, deadline or lost (effect unknown), unavailable.
@@ -184,7 +198,7 @@ class Dispatcher:
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
         if params is not None:
             message["params"] = params
-        waiter = _Waiter(method, self._loop.create_future(), timeout, on_progress)
+        waiter = _Waiter(method, self._loop.create_future(), timeout, on_progress, respondent)
         self._waiters[request_id] = waiter
         if timeout is not None and not self._pauses:
             self._start_timer(request_id, waiter, timeout)
@@ -275,16 +289,16 @@ class Dispatcher:
 
     # ------------------------------------------------------------------ what the channel tells (Receiver)
 
-    def message(self, message: JsonValue) -> None:
+    def message(self, message: JsonValue, within: RequestId | None = None) -> None:
         if type(message) is dict:
             if "method" in message:
-                self._take(message)
+                self._take(message, within)
             else:
                 self._answer(message)
         elif type(message) is list:  # a batch of 2025-03-26
             for part in message:
                 if type(part) is dict:
-                    self.message(part)
+                    self.message(part, within)
                 else:
                     self.diagnostic("noise", repr(part)[:200])
         else:
@@ -381,7 +395,7 @@ class Dispatcher:
 
     # ------------------------------------------------------------------ notifications and requests of the server
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _take(self, message: dict[str, Any], within: RequestId | None) -> None:
         method, params = message["method"], message.get("params")
         if type(method) is not str:
             self.diagnostic("noise", repr(message)[:200])
@@ -390,7 +404,10 @@ class Dispatcher:
             params = {}
         if "id" in message:
             if self._group is not None:
-                self.requests.take(message["id"], method, params, self._group)
+                asked = self._waiters.get(within) if within is not None else None
+                self.requests.take(
+                    message["id"], method, params, self._group, respondent=asked.respondent if asked else None
+                )
         elif method == "notifications/progress":
             self._progress(params)
         elif method == "notifications/cancelled":

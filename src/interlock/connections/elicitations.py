@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from interlock.connections import convert
-from interlock.connections.serving import RequestRefused
+from interlock.connections.serving import ASKED_WITHIN, RequestRefused
 from interlock.vocabulary.errors import Effect, InvalidRequest
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import Respondent
-from interlock.vocabulary.question import Elicitation
+from interlock.vocabulary.question import CallCertainty, Elicitation
 
 ELICIT: Final = "elicitation/create"
 INVALID_PARAMS: Final = -32602
@@ -59,22 +59,28 @@ class InFlight:
         finally:
             del self._all[number]
 
-    def attributed(self, elicitation: Elicitation) -> tuple[Respondent | None, Elicitation]:
+    def attributed(self, elicitation: Elicitation, within: Respondent | None) -> tuple[Respondent | None, Elicitation]:
         """The question with the call that it belongs to, as far as an older server lets us know, and who answers.
 
-        It says nothing itself. If one request is all that is in flight, the question is taken to be that one's. If
-        several are, and all belong to one turn, then at least the turn is known.
+        It says nothing itself. Over HTTP it comes on the stream of a request (`within`), which it then relates to
+        (specification: Streamable HTTP). Else, if one request is all that is in flight, the question is taken to be
+        that one's; if several are, and all belong to one turn, then at least the turn is known.
         """
         running = list(self._all.values())
+        if within is not None:
+            return within, _belonging_to(within, elicitation, "known")
         if len(running) == 1 and (only := running[0]) is not None:
-            known = replace(
-                elicitation,
-                call_id=only.call_id,
-                turn_id=only.turn_id,
-                certainty="only_call" if only.call_id is not None else "unknown",
-            )
-            return only, known
+            return only, _belonging_to(only, elicitation, "only_call")
         return None, replace(elicitation, turn_id=_common_turn(running))
+
+
+def _belonging_to(respondent: Respondent, elicitation: Elicitation, certainty: CallCertainty) -> Elicitation:
+    return replace(
+        elicitation,
+        call_id=respondent.call_id,
+        turn_id=respondent.turn_id,
+        certainty=certainty if respondent.call_id is not None else "unknown",
+    )
 
 
 def _common_turn(running: Iterable[Respondent | None]) -> str | None:
@@ -88,7 +94,8 @@ async def answer_request(server: str, params: JsonObject, in_flight: InFlight, o
     Raises:
         RequestRefused: the question is malformed.
     """
-    respondent, elicitation = in_flight.attributed(Elicitation(server=server, params=params, era="handshake"))
+    asked = Elicitation(server=server, params=params, era="handshake")
+    respondent, elicitation = in_flight.attributed(asked, ASKED_WITHIN.get())
     try:
         (result,) = await answers(respondent or owner, (elicitation,))
     except InvalidRequest as error:
@@ -136,14 +143,9 @@ def read_input_required(
     if not isinstance(requests, Mapping) or len(requests) > MAXIMUM_QUESTIONS:
         reason = f"inputRequests is not an object with at most {MAXIMUM_QUESTIONS} members"
         raise convert.broken(server, method, reason, effect=effect)
-    known = Elicitation(
-        server=server,
-        params={},
-        era="stateless",
-        call_id=respondent.call_id if respondent is not None else None,
-        turn_id=respondent.turn_id if respondent is not None else None,
-        certainty="known" if respondent is not None and respondent.call_id is not None else "unknown",
-    )
+    known = Elicitation(server=server, params={}, era="stateless")
+    if respondent is not None:
+        known = _belonging_to(respondent, known, "known")
     questions = {}
     for key, request in requests.items():
         if not isinstance(request, Mapping) or request.get("method") != ELICIT:

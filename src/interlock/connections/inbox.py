@@ -37,7 +37,7 @@ class Inbox:
         value = self._decoded(text)
         messages = value if isinstance(value, list) else [value]
         for message in messages:
-            self.receiver.message(message)
+            self.receiver.message(message, awaited)
         return awaited is not None and any(answers(message, awaited) for message in messages)
 
     def take_event(self, event: ServerSentEvent, awaited: RequestId | None = None) -> bool:

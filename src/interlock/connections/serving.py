@@ -5,13 +5,15 @@ Never: knows what a question means, sends anything itself, or lets a server have
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias
 
 import anyio
 import anyio.abc
 
 from interlock.connections.diagnostics import Diagnostics
 from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.ports import Respondent
 
 METHOD_NOT_FOUND, INTERNAL_ERROR = -32601, -32603
 AT_ONCE = 64
@@ -21,6 +23,10 @@ OnRequest: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
 """Answers a server's request: params in, result out. Cancelled when the server takes the request back."""
 
 Post: TypeAlias = Callable[[JsonObject], None]
+
+
+ASKED_WITHIN: Final[ContextVar[Respondent | None]] = ContextVar("ASKED_WITHIN", default=None)
+"""For a handler: who answers for the one request of ours that the server asks about, where its transport says so."""
 
 
 class RequestRefused(Exception):
@@ -47,8 +53,16 @@ class ServerRequests:
     def __repr__(self) -> str:
         return f"<ServerRequests open={len(self._open)}>"
 
-    def take(self, request_id: Any, method: str, params: JsonObject, group: anyio.abc.TaskGroup) -> None:
-        """Answer at once, or start the handler."""
+    def take(
+        self,
+        request_id: Any,
+        method: str,
+        params: JsonObject,
+        group: anyio.abc.TaskGroup,
+        *,
+        respondent: Respondent | None = None,
+    ) -> None:
+        """Answer at once, or start the handler. `respondent` is what ASKED_WITHIN tells the handler."""
         if type(request_id) not in (int, str):
             self._diagnostics.count("bad_request", f"{method} with an id that is neither string nor integer")
         elif not self.enabled:
@@ -63,14 +77,22 @@ class ServerRequests:
             self._post(_error(request_id, INTERNAL_ERROR, f"more than {AT_ONCE} requests are open already"))
         else:
             scope = self._open[request_id] = anyio.CancelScope()
-            group.start_soon(self._serve, request_id, method, params, scope)
+            group.start_soon(self._serve, request_id, method, params, scope, respondent)
 
     def withdraw(self, request_id: Any) -> None:
         """The server cancelled its request: the handler is cancelled, nothing is answered. Unknown ids mean nothing."""
         if type(request_id) in (int, str) and (scope := self._open.get(request_id)) is not None:
             scope.cancel()
 
-    async def _serve(self, request_id: int | str, method: str, params: JsonObject, scope: anyio.CancelScope) -> None:
+    async def _serve(
+        self,
+        request_id: int | str,
+        method: str,
+        params: JsonObject,
+        scope: anyio.CancelScope,
+        respondent: Respondent | None,
+    ) -> None:
+        ASKED_WITHIN.set(respondent)  # this task is the request's own
         try:
             with scope:
                 self._post(await self._answer(request_id, method, params))

@@ -93,12 +93,14 @@ class Session:
         meta: JsonObject | None = None,
         input_schema: JsonObject | None = None,
         request_id: str | None = None,
+        respondent: Respondent | None = None,
     ) -> JsonObject:
         """Ask the server and return its raw result object, `resultType` "input_required" included.
 
         `timeout` is seconds of active time (CON-11), None for a request that lasts (subscriptions/listen).
         `meta` is merged into `_meta`. `input_schema` of the tool being called gives its Mcp-Param headers.
-        `request_id` replaces the counted id; it must not be a decimal number.
+        `request_id` replaces the counted id; it must not be a decimal number. `respondent` answers what an older
+        server asks on the stream of this very request (HTTP).
 
         Raises:
             ServerFailed: kind deadline, lost, protocol, rejected (rpc_code, rpc_data) or unavailable.
@@ -112,6 +114,7 @@ class Session:
             on_progress=on_progress,
             headers=stamp.headers(method, params, input_schema),
             request_id=request_id,
+            respondent=respondent,
         )
         if self._stateless and (kind := result.get("resultType")) not in RESULT_TYPES:
             raise ServerFailed(
