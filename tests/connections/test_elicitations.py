@@ -18,6 +18,7 @@ from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.question import Elicitation
 from interlock.vocabulary.server import ServerConfig
 from tests.connections.fakes import PATIENCE, FakeServer, FakeSession, config
+from tests.connections.http_driver import Reply, Request, configured, serving
 from tests.connections.servers import scripted
 from tests.manifest import requirement
 
@@ -374,6 +375,61 @@ async def test_the_two_directions_have_their_own_ids_and_two_questions_may_be_op
 
     assert {asked[0].params["message"] for asked in person.asked} == {"same id", "n?"}
     assert seen is not None
+
+
+class AsksOnItsStreams:
+    """An older server over HTTP: each call asks on its own stream, once both are there, and ends with the answer."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, Reply] = {}
+        self.both = anyio.Event()
+        self.answered = {name: anyio.Event() for name in ("one", "two")}
+
+    async def __call__(self, request: Request, reply: Reply) -> None:
+        match request.method, request.message if request.body else {}:
+            case "POST", {"method": "initialize"}:
+                capabilities = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+                await reply.result(request, {**capabilities, "serverInfo": {"name": "far", "version": "1"}})
+            case "POST", {"method": "tools/call", "id": request_id, "params": {"name": name}}:
+                await self._ask(name, request_id, reply)
+            case "POST", {"id": str(name), "result": _}:
+                self.answered[name].set()
+                await reply.respond(202)
+            case "POST", _:
+                await reply.respond(202)
+            case _:
+                await reply.respond(405)
+
+    async def _ask(self, name: str, request_id: Any, reply: Reply) -> None:
+        self.open[name] = reply
+        if len(self.open) == 2:
+            self.both.set()
+        await self.both.wait()
+        await reply.head()
+        await reply.event(question(name, message=name))
+        await self.answered[name].wait()
+        await reply.event({"jsonrpc": "2.0", "id": request_id, "result": DONE})
+
+
+@requirement("QST-11")
+async def test_over_http_each_of_two_calls_is_named_by_the_question_on_its_stream() -> None:
+    people = {name: Person(call_id=name, turn_id="t1") for name in ("one", "two")}
+    async with (
+        serving(AsksOnItsStreams()) as server,
+        connected(None, Person(None, None), configured(server.url, protocol="2025-11-25")) as connection,
+        anyio.create_task_group() as calls,
+    ):
+
+        async def call(name: str) -> None:
+            result = await connection.call_tool(name, {}, timeout=PATIENCE, respondent=people[name])
+            assert result.content == THANKS
+
+        for name in people:
+            calls.start_soon(call, name)
+
+    for name, person in people.items():
+        ((asked,),) = person.asked
+        assert (asked.params["message"], asked.call_id, asked.certainty) == (name, name, "known")
 
 
 @requirement("QST-5")
