@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from interlock import Host
+from interlock.surfaces.rpc.serving import Limits
 from interlock.testing import scripted_server
 from tests.surfaces.rpc.driver import Desk, app_server
 
@@ -21,7 +22,11 @@ def serve(tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def serve(
-        scripts: dict[str, Any] | None = None, *, settings: dict[str, Any] | None = None, **host: Any
+        scripts: dict[str, Any] | None = None,
+        *,
+        settings: dict[str, Any] | None = None,
+        limits: Limits | None = None,
+        **host: Any,
     ) -> AsyncIterator[Desk]:
         servers = {
             name: scripted_server(name, script, tmp_path, **(settings or {}).get(name, {}))
@@ -29,7 +34,7 @@ def serve(tmp_path: Path) -> Serve:
         }
         async with (
             Host(servers, store=tmp_path / "interlock.db", **{"grace": 45.0, **host}) as opened,
-            app_server(opened) as desk,
+            app_server(opened, limits) as desk,
         ):
             yield desk
 

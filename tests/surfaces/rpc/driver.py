@@ -13,7 +13,7 @@ import anyio
 
 from interlock import Host
 from interlock.surfaces.rpc.application import Application
-from interlock.surfaces.rpc.serving import AppServer
+from interlock.surfaces.rpc.serving import AppServer, Limits
 from interlock.surfaces.rpc.table import METHODS
 from interlock.surfaces.rpc.transport import TooLong
 from tests.surfaces.rpc.validation import problems_of_news, problems_of_result
@@ -119,6 +119,14 @@ class Driver:
         params: Message = message["params"]
         return params
 
+    async def completion(self, turn_id: str) -> Message:
+        """How that turn ended."""
+        message = await self.until(
+            lambda m: m.get("method") == "turn/completed" and m["params"]["turn"]["id"] == turn_id
+        )
+        turn: Message = message["params"]["turn"]
+        return turn
+
     async def until(self, fits: Callable[[Message], bool]) -> Message:
         place = 0
         with anyio.fail_after(PATIENCE):
@@ -174,8 +182,8 @@ class Desk:
 
 
 @asynccontextmanager
-async def app_server(host: Host) -> AsyncIterator[Desk]:
+async def app_server(host: Host, limits: Limits | None = None) -> AsyncIterator[Desk]:
     async with anyio.create_task_group() as tasks:
         application = Application(host, tasks, home="/home/of/interlock")
-        yield Desk(AppServer(application, METHODS), tasks)
+        yield Desk(AppServer(application, METHODS, limits=limits), tasks)
         tasks.cancel_scope.cancel()

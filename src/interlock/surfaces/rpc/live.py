@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 
 from interlock.surfaces.rpc.attendance import Attendance
 from interlock.surfaces.rpc.client import Broadcast, Client
@@ -139,6 +140,7 @@ class LiveThread:
                 async for stored in events:
                     if not isinstance(stored, StoredEvent):
                         break  # we lagged: what was missed is read from the store
+                    await anyio.lowlevel.checkpoint()  # deltas that came before it are heard before it
                     self._after = stored.sequence
                     self.tell(self._translator.event(stored))
                     self._stirred()

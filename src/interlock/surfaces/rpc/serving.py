@@ -7,6 +7,7 @@ Never: lets a request go without its one answer, or a connection touch another (
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -17,11 +18,14 @@ from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.client import Ask, Client
 from interlock.surfaces.rpc.errors import Refusal, malformed, wire_error
 from interlock.surfaces.rpc.method import After, Context, Method, Params
-from interlock.surfaces.rpc.outgoing import Outgoing
+from interlock.surfaces.rpc.outgoing import BACKLOG_LIMIT, Outgoing
+from interlock.surfaces.rpc.outgoing import FRAME_LIMIT as BACKLOG_FRAMES
 from interlock.surfaces.rpc.peer import (
+    BATCH_LIMIT,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     OVERLOADED,
+    REQUEST_LIMIT,
     Answered,
     Notification,
     Peer,
@@ -32,19 +36,31 @@ from interlock.surfaces.rpc.transport import FRAME_LIMIT, TooLong, Transport
 
 logger = logging.getLogger(__name__)
 
-GLOBAL_REQUEST_LIMIT: Final = 4096
-"""Requests of all connections that may be open at a time."""
 LAST_WORDS_PATIENCE: Final = 2.0
 """Seconds that a slow reader has to take the sentence about its end."""
 INITIALIZE: Final = "initialize"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one server bears. `requests` counts those of all connections, `own_requests` those of one."""
+
+    requests: int = 4096
+    own_requests: int = REQUEST_LIMIT
+    batch: int = BATCH_LIMIT
+    backlog_bytes: int = BACKLOG_LIMIT
+    backlog_frames: int = BACKLOG_FRAMES
+
+
 class AppServer:
     """Serves connections over one table of methods."""
 
-    def __init__(self, application: Application, methods: Mapping[str, Method]) -> None:
+    def __init__(
+        self, application: Application, methods: Mapping[str, Method], *, limits: Limits | None = None
+    ) -> None:
         self._application = application
         self._methods = methods
+        self.limits = limits or Limits()
         self._open = 0
 
     def __repr__(self) -> str:
@@ -80,7 +96,7 @@ class AppServer:
             raise malformed(error, request.method) from None
 
     def enter(self) -> None:
-        if self._open >= GLOBAL_REQUEST_LIMIT:
+        if self._open >= self.limits.requests:
             raise Refusal(OVERLOADED, f"the server is overloaded: {self._open} requests are open; retry later")
         self._open += 1
 
@@ -94,8 +110,11 @@ class _Service:
     def __init__(self, server: AppServer, transport: Transport) -> None:
         self._server = server
         self._transport = transport
-        self._outgoing = Outgoing(server.application.budget)
-        self._peer: Peer[Ask] = Peer()
+        limits = server.limits
+        self._outgoing = Outgoing(
+            server.application.budget, byte_limit=limits.backlog_bytes, frame_limit=limits.backlog_frames
+        )
+        self._peer: Peer[Ask] = Peer(batch_limit=limits.batch, request_limit=limits.own_requests)
         self._lines: dict[str, anyio.Lock] = {}
         self._broken = False
         self._slow = False

@@ -4,6 +4,7 @@ Owns: the order and the completeness of a thread's notifications: every item beg
 Never: waits, sends, or reads a thread.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
@@ -30,6 +31,7 @@ from interlock.vocabulary.tool import Progress
 
 News: TypeAlias = Iterator[tuple[str, dict[str, Any]]]
 
+EARLY_LIMIT: Final = 1024
 STARTUP: Final = {
     ServerStatus.STARTING: "starting",
     ServerStatus.READY: "ready",
@@ -50,6 +52,9 @@ class Translator:
         self._last_message: shapes.ThreadItem | None = None
         self._writing: set[str] = set()
         self._written: set[str] = set()
+        self._begun: deque[str] = deque([open_turn] if open_turn else (), maxlen=8)
+        self._early: list[DeltaNotice] = []
+        """Deltas of a turn of whose start we have not heard yet: notices may overtake events."""
         self._questions: set[str] = set(open_questions)
 
     @property
@@ -109,10 +114,14 @@ class Translator:
 
     def _begin_turn(self, event: TurnStarted, at: int) -> News:
         self._turn, self._turn_began, self._last_message = event.turn_id, at, None
+        self._begun.append(event.turn_id)
         self._writing.clear()
         self._written.clear()
         yield self._status()
         yield "turn/started", self._about(turn=projection.new_turn(event.turn_id, at))
+        early, self._early = self._early, []
+        for notice in early:
+            yield from self._delta(notice, at)
 
     def _end_turn(self, event: TurnEnded, at: int) -> News:
         self._turn = None
@@ -142,6 +151,9 @@ class Translator:
         yield completed
 
     def _delta(self, notice: DeltaNotice, now: int) -> News:
+        if notice.turn_id not in self._begun and len(self._early) < EARLY_LIMIT:
+            self._early.append(notice)
+            return
         if notice.turn_id != self._turn or notice.item_id in self._written:
             return  # late: the message is whole, or broken off
         if notice.item_id not in self._writing:

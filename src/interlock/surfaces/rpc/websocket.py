@@ -74,7 +74,7 @@ class Door:
         headers = request.headers
         if not self.admits_origins(headers.get_all("Origin")):
             return connection.respond(HTTPStatus.FORBIDDEN, "pages of this origin may not connect\n")
-        if self.token is None and not self.admits_host(headers.get("Host", "")):
+        if self.token is None and not self.admits_hosts(headers.get_all("Host")):
             return connection.respond(HTTPStatus.FORBIDDEN, "connect to a loopback name\n")
         if not self.admits_credentials(headers.get_all("Authorization")):
             return connection.respond(HTTPStatus.UNAUTHORIZED, "send the token as `Authorization: Bearer TOKEN`\n")
@@ -83,7 +83,10 @@ class Door:
     def admits_origins(self, origins: Sequence[str]) -> bool:
         return all(origin in self.origins for origin in origins)
 
-    def admits_host(self, host: str) -> bool:
+    def admits_hosts(self, hosts: Sequence[str]) -> bool:
+        return len(hosts) == 1 and self._is_loopback(hosts[0])
+
+    def _is_loopback(self, host: str) -> bool:
         name, colon, port = host.rpartition(":")
         if not colon or not port.isdigit():
             name = host
