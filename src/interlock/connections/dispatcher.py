@@ -19,6 +19,7 @@ import anyio.abc
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Channel
 from interlock.connections.diagnostics import Diagnostics, printable
+from interlock.connections.masking import Mask, masked_json
 from interlock.connections.notifications import NotificationQueue
 from interlock.connections.serving import OnRequest, ServerRequests
 from interlock.vocabulary.errors import Effect, ServerFailed, ServerFailure
@@ -106,7 +107,7 @@ class Dispatcher:
         server: str,
         on_notification: OnNotification | None = None,
         on_request: Mapping[str, OnRequest] | None = None,
-        mask: Callable[[str], str] = str,
+        mask: Mask = str,
     ) -> None:
         self.channel = channel
         self.diagnostics = Diagnostics(mask)
@@ -300,9 +301,9 @@ class Dispatcher:
                 if type(part) is dict:
                     self.message(part, within)
                 else:
-                    self.diagnostic("noise", repr(part)[:200])
+                    self.diagnostic("noise", repr(part)[:1000])
         else:
-            self.diagnostic("noise", repr(message)[:200])
+            self.diagnostic("noise", repr(message)[:1000])
 
     def failed(self, request_id: RequestId, error: ServerFailed) -> None:
         waiter = self._waiters.pop(request_id, None)
@@ -350,9 +351,9 @@ class Dispatcher:
             self.diagnostic("late_or_repeated_answer", f"an answer to request {request_id}, which is settled")
         elif "id" in message or "result" in message or "error" in message:
             said = f": {message['error']!r}" if message.get("error") else ""
-            self.diagnostic("unknown_id", f"an answer with id {request_id!r}"[:100] + said[:200])
+            self.diagnostic("unknown_id", f"an answer with id {request_id!r}"[:500] + said[:500])
         else:
-            self.diagnostic("noise", repr(message)[:200])
+            self.diagnostic("noise", repr(message)[:1000])
 
     def _answer_late(self, waiter: _Waiter, message: dict[str, Any]) -> None:
         if self._waiters.get(message["id"]) is waiter:
@@ -377,8 +378,8 @@ class Dispatcher:
             "rejected",
             "unknown",
             rpc_code=code,
-            rpc_data=shaped.get("data"),
-            rpc_message=said,
+            rpc_data=masked_json(shaped.get("data"), self._mask),
+            rpc_message=self._mask(said),
         )
 
     def _failed(self, text: str, kind: ServerFailure, effect: Effect = "none", **facts: Any) -> ServerFailed:
@@ -398,7 +399,7 @@ class Dispatcher:
     def _take(self, message: dict[str, Any], within: RequestId | None) -> None:
         method, params = message["method"], message.get("params")
         if type(method) is not str:
-            self.diagnostic("noise", repr(message)[:200])
+            self.diagnostic("noise", repr(message)[:1000])
             return
         if type(params) is not dict:
             params = {}
@@ -429,7 +430,7 @@ class Dispatcher:
             return
         progress = _progress(params)
         if progress is None:
-            self.diagnostic("bad_progress", repr(params)[:200])
+            self.diagnostic("bad_progress", repr(params)[:1000])
             return
         try:
             waiter.on_progress(progress)

@@ -16,22 +16,20 @@ import re
 import ssl
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
+from interlock.connections.masking import mask_of
 from interlock.vocabulary.errors import Effect, ServerFailed, ServerFailure
-from interlock.vocabulary.secret import MASK, reveal
+from interlock.vocabulary.secret import MASK, Secret
 from interlock.vocabulary.server import HttpTransport, ServerConfig
 
 EXCERPT = 200
 LONGEST_CHALLENGE = 4096
 MOST_CHALLENGES = 8
-SHORTEST_SECRET = 4
-"""Shorter header values ("1", "en") are no secrets that could be recognised in a text."""
 LONGEST_RETRY_AFTER = 86_400.0
 
 
@@ -40,19 +38,20 @@ class Failures:
 
     def __init__(self, config: ServerConfig, transport: HttpTransport) -> None:
         self.server = config.name
-        self._secrets = _secrets(transport)
+        self._mask = mask_of(transport)
+        self._url_is_secret = isinstance(transport.url, Secret)
 
     def failed(self, text: str, *, kind: ServerFailure, effect: Effect = "none", **facts: Any) -> ServerFailed:
         return ServerFailed(text, server=self.server, kind=kind, effect=effect, **facts)
 
     def connecting(self, url: URL, error: BaseException) -> ServerFailed:
         """Nothing was sent: the connection could not be made."""
-        text = f"could not connect to server {self.server!r} at {shown(url)}: {_reason(error)}"
+        text = f"could not connect to server {self.server!r} at {self._shown(url)}: {_reason(error)}"
         return self.failed(f"{text}; check the address, and that it runs", kind="unavailable")
 
     def broken(self, url: URL, doing: str, error: BaseException) -> ServerFailed:
         """The connection broke when the request, or a part of it, may have been read."""
-        text = f"lost the connection to server {self.server!r} at {shown(url)} while {doing}: {_reason(error)}"
+        text = f"lost the connection to server {self.server!r} at {self._shown(url)} while {doing}: {_reason(error)}"
         return self.failed(text, kind="lost", effect="unknown")
 
     def refused(self, response: aiohttp.ClientResponse, what: str, body: bytes) -> ServerFailed:
@@ -74,13 +73,14 @@ class Failures:
         return self.failed(text, kind="lost", effect=effect, status=status, session_lost=True)
 
     def redirected(self, response: aiohttp.ClientResponse, why: str) -> ServerFailed:
-        text = f"server {self.server!r} redirects {shown(response.url)} to {_target(response)}, which is not followed"
+        target = self._mask(_target(response))[:EXCERPT]
+        text = f"server {self.server!r} redirects {self._shown(response.url)} to {target}, which is not followed"
         return self.failed(f"{text}: {why}; configure the right url", kind="protocol", status=response.status)
 
     def wrong_type(
         self, response: aiohttp.ClientResponse, what: str, body: bytes, *, effect: Effect = "unknown"
     ) -> ServerFailed:
-        content_type = response.headers.get("Content-Type", "")[:EXCERPT]
+        content_type = self._mask(response.headers.get("Content-Type", ""))[:EXCERPT]
         text = (
             f"server {self.server!r} answered {what} (HTTP {response.status}) with content type {content_type!r}"
             f" instead of JSON or an event stream: {self.excerpt(body) or 'an empty body'}"
@@ -89,10 +89,8 @@ class Failures:
         return self.failed(text, kind="protocol", effect=effect, **facts)
 
     def excerpt(self, body: bytes) -> str:
-        """The first characters of a body on one line, without our own header values if it echoes them."""
-        text = body[: 16 * EXCERPT].decode("utf-8", "replace")
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
+        """The first characters of a body on one line, without our own secrets if it echoes them."""
+        text = self._mask(body[: 16 * EXCERPT].decode("utf-8", "replace"))
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
 
@@ -100,10 +98,13 @@ class Failures:
         facts: dict[str, Any] = {"status": response.status}
         if response.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             challenges = response.headers.getall("WWW-Authenticate", [])[:MOST_CHALLENGES]
-            facts["challenges"] = tuple(challenge[:LONGEST_CHALLENGE] for challenge in challenges)
+            facts["challenges"] = tuple(self._mask(challenge)[:LONGEST_CHALLENGE] for challenge in challenges)
         if (wait := retry_after(response.headers.get("Retry-After", ""), time.time())) is not None:
             facts["retry_after"] = wait
         return facts
+
+    def _shown(self, url: URL) -> str:
+        return MASK if self._url_is_secret else self._mask(shown(url))
 
 
 def shown(url: URL) -> str:
@@ -114,7 +115,7 @@ def shown(url: URL) -> str:
 
 def _target(response: aiohttp.ClientResponse) -> str:
     try:
-        return shown(URL(response.headers["Location"]))[:EXCERPT]
+        return shown(URL(response.headers["Location"]))
     except (KeyError, ValueError):
         return "nowhere"
 
@@ -129,16 +130,6 @@ def retry_after(text: str, now: float) -> float | None:
     except (ValueError, OverflowError):
         return None
     return min(max(moment - now, 0.0), LONGEST_RETRY_AFTER)
-
-
-def _secrets(transport: HttpTransport) -> tuple[str, ...]:
-    """Values to mask, longest first: whole header values, the credential after a scheme word, parts of the URL."""
-    values = [value.reveal() for value in transport.headers.values()]
-    with suppress(ValueError):  # what is no URL is refused elsewhere
-        url = URL(reveal(transport.url))
-        values += [url.password or "", *url.query.values()]
-    parts = [value.partition(" ")[2] for value in values]
-    return tuple(sorted({v for v in (*values, *parts) if len(v) >= SHORTEST_SECRET}, key=len, reverse=True))
 
 
 def _kind(status: int) -> ServerFailure:

@@ -21,7 +21,7 @@ from interlock.connections import watchdog
 from interlock.connections.callbacks import callback_context
 from interlock.connections.ledger import LEDGER
 from interlock.vocabulary.errors import ServerFailed
-from interlock.vocabulary.secret import reveal
+from interlock.vocabulary.secret import Secret, reveal
 from interlock.vocabulary.server import StdioTransport
 
 TABLE_AGE = 0.02
@@ -150,7 +150,9 @@ def _spawn(server: str, transport: StdioTransport, environment: dict[str, str]) 
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise ServerFailed(_start_problem(server, transport, environment, error), server=server) from error
+        hidden = isinstance(transport.command, Secret) or isinstance(transport.cwd, Secret)  # the cause would name it
+        problem = _start_problem(server, transport, environment, error)
+        raise ServerFailed(problem, server=server) from (None if hidden else error)
 
 
 def _start_problem(server: str, transport: StdioTransport, environment: dict[str, str], error: Exception) -> str:

@@ -13,6 +13,7 @@ import anyio
 
 from interlock.connections.channel import Channel
 from interlock.connections.dispatcher import Dispatcher, OnNotification
+from interlock.connections.masking import mask_of
 from interlock.connections.negotiation import PROBE_TIMEOUT, DiedOnProbe, Negotiated, negotiate
 from interlock.connections.serving import OnRequest, RequestRefused
 from interlock.connections.stamping import Stamp
@@ -20,7 +21,6 @@ from interlock.connections.stdio import StdioChannel, last_words
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
-from interlock.vocabulary.secret import masked
 from interlock.vocabulary.server import Diagnostic, Era, HttpTransport, ServerConfig, ServerInfo, StdioTransport
 
 __all__ = ["OnNotification", "OnRequest", "RequestRefused", "Session", "SessionHandlers", "open_session"]
@@ -230,7 +230,7 @@ class _Opening:
             server=config.name,
             on_notification=self.handlers.on_notification,
             on_request=self.handlers.on_request,
-            mask=_mask_of(config),
+            mask=mask_of(config.transport),
         )
         try:
             await stack.enter_async_context(_running(dispatcher, self.deadline, config.name))
@@ -297,9 +297,3 @@ def _with_last_words(error: ServerFailed, standard_error: str) -> ServerFailed:
         standard_error=standard_error,
         **facts,
     )
-
-
-def _mask_of(config: ServerConfig) -> Any:
-    transport = config.transport
-    secrets = (transport.env if isinstance(transport, StdioTransport) else transport.headers).values()
-    return lambda text: masked(text, secrets)

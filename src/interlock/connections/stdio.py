@@ -19,10 +19,10 @@ import orjson
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Receiver
 from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode_leniently
+from interlock.connections.masking import Mask, mask_of
 from interlock.connections.process import EndingTimes, ServerProcess, end_process, start_process
 from interlock.vocabulary.errors import ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.secret import Secret, masked
 from interlock.vocabulary.server import Era, ServerConfig, StdioTransport
 
 FIRST_READ, LARGEST_READ = 64 * 1024, 1024 * 1024
@@ -45,7 +45,7 @@ class StdioChannel:
         self._transport = config.transport
         self._line_limit = config.line_limit
         self._times = times
-        self._secrets = _secrets(config.transport)
+        self._mask = mask_of(config.transport)
         self._child: ServerProcess | None = None
         self._writer: _PipeWriter | None = None
         self._stderr = _LineRing()
@@ -130,14 +130,6 @@ class StdioChannel:
     def process_id(self) -> int | None:
         return None if self._child is None else self._child.pid
 
-    def _mask(self, text: str) -> str:
-        return masked(text, self._secrets)
-
-
-def _secrets(transport: StdioTransport) -> tuple[Secret, ...]:
-    written = (transport.command, *transport.args)
-    return (*transport.env.values(), *(text for text in written if isinstance(text, Secret)))
-
 
 def last_words(text: str) -> str:
     """The last three lines of stderr in one line."""
@@ -195,7 +187,7 @@ class _MessageReader(_PipeReader):
         server: str,
         receiver: Receiver,
         limit: int,
-        mask: Callable[[str], str],
+        mask: Mask,
         on_end: Callable[[], None],
     ) -> None:
         self._server = server
@@ -238,7 +230,7 @@ class _MessageReader(_PipeReader):
 
     def _too_long(self, line: LongLine) -> None:
         if line.tail is None:
-            self._receiver.diagnostic("line_too_long", self._mask(line.head[:200].decode("utf-8", "replace")))
+            self._receiver.diagnostic("line_too_long", self._mask(line.head[:1000].decode("utf-8", "replace")))
             self._fail(answered_id(line.head, b""), self._beyond_limit())
         elif answered_id(line.head, b"") is None:
             self._fail(answered_id(line.head, line.tail), self._beyond_limit())
