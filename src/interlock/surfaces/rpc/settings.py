@@ -5,7 +5,7 @@ Never: widens what the configuration allows: approval and access are the host's.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.live import LiveThread, TurnSettings
@@ -23,7 +23,6 @@ class Overrides(Params):
     model_provider: str | None = None
     base_instructions: str | None = None
     developer_instructions: str | None = None
-    config: dict[str, Any] | None = None
 
     def merged_into(self, settings: TurnSettings, model: str | None) -> TurnSettings:
         """`settings` with what is set here."""
