@@ -21,7 +21,7 @@ SUMMARY: tuple[Entry, ...] = (UserEntry(content=(TextPart(text="what was"),)),)
 def of_turn(event: Event, turn_id: str) -> Event:
     """The event as one of that turn: few turns, so that random events meet."""
     named = any(field.name == "turn_id" for field in fields(event))
-    return replace(event, turn_id=turn_id) if named else event  # type: ignore[call-arg] # it has that field
+    return replace(event, turn_id=turn_id) if named else event  # type: ignore[arg-type] # it has that field
 
 
 meeting_events = st.builds(of_turn, events, st.sampled_from(["u1", "u2", "u3"]))

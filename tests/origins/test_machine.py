@@ -278,6 +278,4 @@ class OriginMachine(RuleBasedStateMachine):
 OriginMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 
 
-@requirement("ORI-1", "ORI-2", "ORI-3", "ORI-4", "ORI-6", "ORI-7")
-class TestOrigins(OriginMachine.TestCase):
-    pass
+TestOrigins = requirement("ORI-1", "ORI-2", "ORI-3", "ORI-4", "ORI-6", "ORI-7")(OriginMachine.TestCase)

@@ -134,7 +134,14 @@ events = st.one_of(
     st.builds(event.ThreadNamed, name=words),
     st.builds(event.ThreadArchived, archived=st.booleans()),
     st.builds(event.ThreadRolledBack, turns=st.integers(1, 9)),
-    st.builds(event.ThreadCompacted, summary=text, entries=many(entries), origins=objects, turn_id=words),
+    st.builds(
+        event.ThreadCompacted,
+        summary=text,
+        entries=many(entries),
+        origins=objects,
+        turn_id=words,
+        usage=st.none() | usages,
+    ),
     st.builds(event.TurnStarted, turn_id=text, input=many(parts), model=words, implicit=st.booleans()),
     st.builds(
         event.TurnEnded,

@@ -24,6 +24,7 @@ from interlock.vocabulary.event import (
     TurnStarted,
 )
 from interlock.vocabulary.item import McpToolCallItem
+from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import Notice
 from interlock.vocabulary.ports import EventStore, Model
 from interlock.vocabulary.snapshot import Snapshot
@@ -46,6 +47,9 @@ class Room:
 
     def notify(self, notice: Notice) -> None:
         self.notices.append(notice)
+
+    def origins_checkpoint(self) -> JsonObject:
+        return {"origins": [], "turns": []}
 
     def count_uses(self, rollout_ids: Sequence[str]) -> None:
         self.counted.append(rollout_ids)

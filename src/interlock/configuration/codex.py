@@ -16,7 +16,7 @@ ONLY_CODEX = frozenset({
     "forced_login_method", "ghost_snapshot", "hide_agent_reasoning", "history", "hooks",
     "include_apps_instructions", "include_collaboration_mode_instructions", "include_environment_context",
     "include_permissions_instructions", "instructions", "log_dir", "marketplaces", "mcp_oauth_callback_port",
-    "mcp_oauth_callback_url", "mcp_oauth_credentials_store", "memories", "model_auto_compact_token_limit",
+    "mcp_oauth_callback_url", "mcp_oauth_credentials_store", "memories",
     "model_auto_compact_token_limit_scope", "model_catalog_json", "model_context_window",
     "model_instructions_file", "model_max_output_tokens", "model_reasoning_effort", "model_reasoning_summary",
     "model_reasoning_summary_format", "model_supports_reasoning_summaries", "model_verbosity", "notice",

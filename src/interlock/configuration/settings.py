@@ -33,7 +33,7 @@ FROM_USERS = frozenset(
 )
 """Read only from the home folder and `--config` (BEHAVIOUR section 10)."""
 
-FROM_ANYWHERE = frozenset({"model", "tool_output_token_limit"})
+FROM_ANYWHERE = frozenset({"model", "tool_output_token_limit", "model_auto_compact_token_limit"})
 MERGED = frozenset({"apps", "model_providers"})
 """Tables of tables: a nearer file replaces single entries."""
 
@@ -88,16 +88,21 @@ class Settings:
 
     def model(self, environment: Mapping[str, str], find: Mapping[Path, Lookup]) -> ModelConfig:
         """`find` holds the look-up of each file, for references relative to it."""
-        name = self._text("model")
-        limit = self._get("tool_output_token_limit")
-        if limit is not None and (type(limit.value) is not int or limit.value < 1):
-            self._warn(limit, "tool_output_token_limit", "must be a whole number above 0; the default is used")
-            limit = None
         return ModelConfig(
-            name=name,
+            name=self._text("model"),
             provider=self._provider(environment, find),
-            tool_output_token_limit=limit.value if limit else DEFAULT_TOOL_OUTPUT_TOKENS,
+            tool_output_token_limit=self._tokens("tool_output_token_limit") or DEFAULT_TOOL_OUTPUT_TOKENS,
+            auto_compact_token_limit=self._tokens("model_auto_compact_token_limit"),
         )
+
+    def _tokens(self, key: str) -> int | None:
+        limit = self._get(key)
+        if limit is None:
+            return None
+        if type(limit.value) is not int or limit.value < 1:
+            self._warn(limit, key, "must be a whole number above 0; the default is used")
+            return None
+        return limit.value
 
     def _get(self, key: str) -> Setting | None:
         return self._values.get(key)

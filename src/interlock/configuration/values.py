@@ -88,11 +88,15 @@ class ProviderConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """Which model a Turn uses by default, and how much of a tool's output it is shown (RES-10)."""
+    """Which model a Turn uses by default, and how much of a tool's output it is shown (RES-10).
+
+    `auto_compact_token_limit`: a history of so many tokens is replaced by a summary (HIS-4); None: never by itself.
+    """
 
     name: str | None = None
     provider: ProviderConfig = field(default_factory=ProviderConfig)
     tool_output_token_limit: int = DEFAULT_TOOL_OUTPUT_TOKENS
+    auto_compact_token_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from interlock.history.entries import Mark, ModelHistory
-from interlock.vocabulary.conversation import CallEntry, Entry
+from interlock.vocabulary.conversation import CallEntry, Entry, Usage
 from interlock.vocabulary.event import (
     CallEnded,
     CallStarted,
@@ -105,8 +105,21 @@ class Fold:
         return self._facts.open_turn
 
     @property
+    def name(self) -> str | None:
+        return self._facts.name
+
+    @property
+    def model(self) -> str | None:
+        return self._facts.model
+
+    @property
     def turn_count(self) -> int:
         return len(self._turns)
+
+    @property
+    def turn_ids(self) -> tuple[str, ...]:
+        """Those that were not rolled back, in the order in which they began."""
+        return tuple(self._turns)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -172,7 +185,7 @@ class Fold:
             case ThreadRolledBack():
                 self._roll_back(event.turns)
             case ThreadCompacted():
-                self._history.compact(event.entries)
+                self._compact(event)
             case TurnStarted():
                 self._start_turn(event, stored.at)
             case TurnEnded():
@@ -186,7 +199,8 @@ class Fold:
             case CallEnded():
                 self._end_call(event)
             case UsageRecorded():
-                self._add_usage(event)
+                self._spend(event.turn_id, event.usage)
+                self._history.sampled(event.usage)
             case QuestionAsked():
                 self._open_questions[event.question.id] = event.question
             case QuestionAnswered() | QuestionWithdrawn() | QuestionDeclined():
@@ -225,6 +239,11 @@ class Fold:
         self._open_calls = {i: call for i, call in self._open_calls.items() if call.turn_id not in dropped}
         self._open_questions = {i: q for i, q in self._open_questions.items() if q.turn_id not in dropped}
 
+    def _compact(self, event: ThreadCompacted) -> None:
+        if event.usage is not None:
+            self._spend(event.turn_id, event.usage)
+        self._history.compact(event.entries)
+
     def _start_turn(self, event: TurnStarted, at: int) -> None:
         turn = self._turn(event.turn_id)
         turn.know(replace(turn.facts, implicit=event.implicit, input=event.input, model=event.model, started_at=at))
@@ -248,11 +267,11 @@ class Fold:
         self._open_calls.pop(event.item.id, None)
         self._turn(event.turn_id).put(event.item)
 
-    def _add_usage(self, event: UsageRecorded) -> None:
-        turn = self._turn(event.turn_id)
-        turn.know(replace(turn.facts, usage=turn.facts.usage + event.usage))
-        self._facts = replace(self._facts, usage=self._facts.usage + event.usage)
-        self._history.sampled(event.usage)
+    def _spend(self, turn_id: str | None, usage: Usage) -> None:
+        self._facts = replace(self._facts, usage=self._facts.usage + usage)
+        if turn_id is not None:
+            turn = self._turn(turn_id)
+            turn.know(replace(turn.facts, usage=turn.facts.usage + usage))
 
 
 def _kept(turn: KeptTurn) -> _Turn:

@@ -139,6 +139,10 @@ class Journal:
         """About how many tokens the next sampling would take in."""
         return self._fold.context_tokens
 
+    @property
+    def turn_ids(self) -> tuple[str, ...]:
+        return self._fold.turn_ids
+
     def is_used(self, call_id: str) -> bool:
         """Whether a call of that id has ever begun in this Thread (LIF-8)."""
         return self._fold.is_used(call_id)

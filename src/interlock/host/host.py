@@ -6,7 +6,7 @@ Never: reads a file unless it is made by `Host.open`, or lets the end of one Thr
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,6 +40,7 @@ from interlock.host.kept_approvals import KeptApprovals
 from interlock.host.loading import LoadedThreads
 from interlock.host.reception import Reception
 from interlock.host.requests import ServerRequests
+from interlock.host.shelf import Shelf
 from interlock.host.watching import changes, refuse_without_watchfiles
 from interlock.questions.asking import Reviewer
 from interlock.questions.respondent import Desk
@@ -75,6 +76,7 @@ class _Open:
     pool: Pool
     threads: LoadedThreads
     requests: ServerRequests
+    shelf: Shelf
 
 
 class Host:
@@ -88,7 +90,8 @@ class Host:
     its Thread (without one it is refused), "deny" it, or "allow" it. `reviewer` may answer questions before people
     do; `hooks` see every call of the model. `elicitation` False: servers are not told that they may ask. `grace` is
     seconds that a Step waits for optional servers of
-    a new set (CON-3). `tool_output_token_limit` bounds what a model is shown of one result (RES-10).
+    a new set (CON-3). `tool_output_token_limit` bounds what a model is shown of one result (RES-10);
+    from `auto_compact_token_limit` on, a turn has the history summarised by itself (HIS-4; default: never).
     """
 
     def __init__(
@@ -104,12 +107,15 @@ class Host:
         elicitation: bool = True,
         grace: float = DEFAULT_GRACE,
         tool_output_token_limit: int = DEFAULT_TOKENS,
+        auto_compact_token_limit: int | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._configuration = Configuration(
             servers=dict(sorted((servers or {}).items())),
             policy=policy or Policy(),
-            model=ModelConfig(tool_output_token_limit=tool_output_token_limit),
+            model=ModelConfig(
+                tool_output_token_limit=tool_output_token_limit, auto_compact_token_limit=auto_compact_token_limit
+            ),
         )
         self._model = model
         self._place = store
@@ -185,7 +191,8 @@ class Host:
                 closing = anyio.Event()
                 stack.callback(closing.set)
                 tasks.start_soon(self._follow_files, closing, name="watch of the configuration")
-            self._opened = _Open(store=store, pool=pool, threads=threads, requests=requests)
+            shelf = Shelf(store, threads, self._clock)
+            self._opened = _Open(store=store, pool=pool, threads=threads, requests=requests, shelf=shelf)
             self._stack = stack.pop_all()
         return self
 
@@ -284,6 +291,54 @@ class Host:
             raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
         return folding.state
 
+    async def fork_thread(self, thread_id: str, turn_id: str | None = None) -> Thread:
+        """A new Thread that stands where that one stood at the end of `turn_id`, by default its last turn.
+
+        Turns, history and origins are copied; the source goes its own way, whoever holds it.
+
+        Raises:
+            InvalidRequest: there is no such Thread, or no such turn that has ended and was not rolled back.
+            StorageFailed, ServerFailed: as `resume_thread`.
+        """
+        thread = await self.resume_thread(await self._open.shelf.fork(thread_id, turn_id))
+        if thread.journal.facts.archived:
+            await thread.archive(False)
+        return thread
+
+    async def archive_thread(self, thread_id: str, archived: bool = True) -> None:
+        """Put a Thread away in lists (ThreadRecord.archived), or take it back.
+
+        Raises:
+            InvalidRequest: no such Thread is stored.
+            StorageFailed: another process writes it (HIS-7).
+        """
+        await self._open.shelf.archive(thread_id, archived)
+
+    async def delete_thread(self, thread_id: str) -> None:
+        """Forget a Thread for ever, with all that is stored of it; a loaded one is closed first.
+
+        Raises:
+            InvalidRequest: no such Thread is stored.
+            StorageFailed: another process writes it (HIS-7).
+        """
+        await self._open.shelf.delete(thread_id)
+
+    def export_thread(self, thread_id: str) -> AsyncGenerator[str, None]:
+        """The stored events of a Thread as lines of JSON, without newlines; `import_thread` takes them.
+
+        InvalidRequest, when iterated: no such Thread is stored.
+        """
+        return self._open.shelf.lines(thread_id)
+
+    async def import_thread(self, lines: AsyncIterable[str], *, new: bool = False) -> str:
+        """Store the Thread of exported lines, under its own id or a `new` one; the id comes back. It is not loaded.
+
+        Raises:
+            InvalidRequest: a line cannot be read, contradicts those before, or the Thread is stored already;
+                nothing of it stays.
+        """
+        return await self._open.shelf.bring_in(lines, new=new)
+
     async def memory_uses(self, *, limit: int = 50) -> tuple[MemoryUse, ...]:
         """How often answers cited the memories that were made of Threads, the most used first (MEM-5)."""
         return await self._open.store.memory_uses(limit=limit)
@@ -360,6 +415,7 @@ class Host:
             default_model=self._default_model(),
             grace=self._grace,
             reviewer=self._reviewer,
+            compact_at=configuration.model.auto_compact_token_limit,
         )
 
     async def _approval_kept(self, failure: str | None) -> None:

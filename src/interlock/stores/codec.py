@@ -124,7 +124,10 @@ KINDS: Final[Mapping[type, Kind]] = {
     event.ThreadCompacted: Kind(
         "thread_compacted",
         1,
-        Record(event.ThreadCompacted, {"summary": TEXT, "entries": Many(ENTRY), "origins": OBJECT, "turn_id": TEXT}),
+        Record(
+            event.ThreadCompacted,
+            {"summary": TEXT, "entries": Many(ENTRY), "origins": OBJECT, "turn_id": TEXT, "usage": USAGE},
+        ),
     ),
     event.TurnStarted: Kind(
         "turn_started",

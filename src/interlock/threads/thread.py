@@ -23,6 +23,7 @@ from interlock.questions.audience import Listener, Until
 from interlock.questions.respondent import Desk
 from interlock.threads import builtins
 from interlock.threads.call import Caller, CallRules
+from interlock.threads.compaction import compacted
 from interlock.threads.direct import DirectRequests
 from interlock.threads.identity import new_id
 from interlock.threads.notices import Notices, NoticeStream
@@ -38,7 +39,9 @@ from interlock.vocabulary.event import (
     MessageCompleted,
     StepCaptured,
     StoredEvent,
+    ThreadArchived,
     ThreadNamed,
+    ThreadRolledBack,
     ThreadStarted,
     TurnEnded,
     TurnStarted,
@@ -61,7 +64,10 @@ CLOSING_PATIENCE = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadSettings:
-    """What a Thread is opened with. `grace` is seconds (CON-3); `default_model` is for turns that name none."""
+    """What a Thread is opened with. `grace` is seconds (CON-3); `default_model` is for turns that name none.
+
+    `compact_at`: tokens from which on a turn has the history summarised by itself (HIS-4); None: never.
+    """
 
     servers: tuple[ServerConfig, ...] = ()
     policy: Policy = field(default_factory=Policy)
@@ -69,6 +75,7 @@ class ThreadSettings:
     default_model: Callable[[], Model] | None = None
     grace: float = DEFAULT_GRACE
     reviewer: Reviewer | None = None
+    compact_at: int | None = None
 
 
 class Thread:
@@ -105,6 +112,7 @@ class Thread:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._turn: Turn | None = None
         self._beginning = anyio.Lock()
+        self._compacting: anyio.CancelScope | None = None
         self._closing = anyio.Event()
         self._closed = anyio.Event()
 
@@ -245,6 +253,7 @@ class Thread:
             output_schema=output_schema,
             plan_mode=plan_mode,
             max_steps=max_steps,
+            compact_at=self._settings.compact_at,
         )
         turn = Turn(new_id(self._clock), request, self)
         async with self._beginning:
@@ -314,6 +323,51 @@ class Thread:
         """Hear no more of it; what was not subscribed to is no error."""
         await self._servers.subscriptions.remove(server, uri)
 
+    async def compact(self, *, model: Model | None = None, instructions: str = "") -> str:
+        """Replace the model's history by a summary that the model writes; items stay. The summary comes back.
+
+        Raises:
+            InvalidRequest: a turn runs, there is nothing to compact, there is no model, or the Thread was closed.
+            ModelFailed: the model gave no summary, and nothing has changed.
+            StorageFailed: it could not be stored.
+        """
+        chosen = model or self._default_model()
+        async with self._beginning:
+            self._refuse_if_busy("compact")
+            if not self._journal.entries:
+                raise InvalidRequest(f"cannot compact thread {self.id}: its model has no history yet")
+            self._compacting = scope = anyio.CancelScope()
+        try:
+            with scope:
+                fact = await compacted(
+                    chosen, self._journal.entries, instructions=instructions, origins=self.origins_checkpoint()
+                )
+                await self._journal.record(fact)
+                return fact.summary
+        finally:
+            self._compacting = None
+        raise InvalidRequest(f"thread {self.id} was closed before its history was compacted; resume it to go on")
+
+    async def rollback(self, turns: int) -> None:
+        """Drop the last `turns` turns: their items, their part of the model's history, their origins (HIS-3, ORI-6).
+
+        What they did in the world stays done.
+
+        Raises:
+            InvalidRequest: a turn runs, the Thread has fewer turns, or it is closed.
+            StorageFailed: it could not be stored.
+        """
+        async with self._beginning:
+            self._refuse_if_busy("roll back")
+            for turn_id in self._journal.turn_ids[-turns:] if turns > 0 else ():
+                self._asking.withdraw_turn(turn_id, "its turn was rolled back")
+            with anyio.CancelScope(shield=True):
+                await self._journal.record(ThreadRolledBack(turns=turns))
+
+    async def archive(self, archived: bool = True) -> None:
+        """Put the Thread away in lists, or take it back; nothing else changes."""
+        await self._journal.record(ThreadArchived(archived=archived))
+
     async def rename(self, name: str | None) -> None:
         """Give the Thread a name for lists, or take it away."""
         await self._journal.record(ThreadNamed(name=name))
@@ -346,6 +400,9 @@ class Thread:
 
     def notify(self, notice: Notice) -> None:
         self._notices.publish(notice)
+
+    def origins_checkpoint(self) -> JsonObject:
+        return self._origins.checkpoint()
 
     def count_uses(self, rollout_ids: Sequence[str]) -> None:
         if self._accounting is not None and self._tasks is not None and rollout_ids:
@@ -419,18 +476,15 @@ class Thread:
             turn = self.running_turn
         if turn is not None:
             await turn.interrupt()
+        if self._compacting is not None:
+            self._compacting.cancel()
         await self._servers.close(CLOSING_PATIENCE)
         if self._journal.open_turn is not None:
             await self._end_turn(self._journal.open_turn, "interrupted", None)
         self._notices.close()
 
     async def _begin_turn(self, start: TurnStarted, *more: Event) -> anyio.abc.TaskGroup:
-        self._refuse_if_closing()
-        if self._journal.open_turn is not None:
-            raise InvalidRequest(
-                f"cannot start a turn in thread {self.id}: turn {self._journal.open_turn} is running; "
-                "wait for its end, or interrupt it"
-            )
+        self._refuse_if_busy("start a turn in")
         assert self._tasks is not None  # noqa: S101 -- set before anybody gets the Thread, until it is closed
         tasks = self._tasks
         with anyio.CancelScope(shield=True):  # a start that may be stored is seen through to its end
@@ -471,6 +525,17 @@ class Thread:
             tools=tools_for_model(snapshot.catalog, offered),
             pending=self._servers.pending,
         )
+
+    def _refuse_if_busy(self, action: str) -> None:
+        """What changes the history does not begin while something else does."""
+        self._refuse_if_closing()
+        if self._journal.open_turn is not None:
+            raise InvalidRequest(
+                f"cannot {action} thread {self.id}: turn {self._journal.open_turn} is running; "
+                "wait for its end, or interrupt it"
+            )
+        if self._compacting is not None:
+            raise InvalidRequest(f"cannot {action} thread {self.id}: it is being compacted; wait for the end of that")
 
     def _refuse_if_closing(self) -> None:
         if self._closing.is_set():

@@ -12,6 +12,7 @@ from typing import Protocol, cast
 import anyio
 
 from interlock.history.journal import Journal
+from interlock.threads.compaction import compacted
 from interlock.threads.identity import new_id
 from interlock.threads.sampling import Sampling
 from interlock.threads.step import CallResult, Step
@@ -19,7 +20,7 @@ from interlock.vocabulary.conversation import CallEntry, ModelEvent, ModelReques
 from interlock.vocabulary.errors import InterlockError, ModelFailed, StorageFailed
 from interlock.vocabulary.event import EntriesRecorded, Event, TurnEnded, TurnStatus
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.notice import DeltaNotice, Notice
+from interlock.vocabulary.notice import DeltaNotice, Notice, WarningNotice
 from interlock.vocabulary.ports import Clock, Model
 
 DEFAULT_MAX_STEPS = 100
@@ -30,7 +31,8 @@ DEFAULT_MAX_STEPS = 100
 class TurnRequest:
     """What a turn is asked to do; `output_schema` asks for a last message in that JSON Schema.
 
-    `plan_mode`: the plans that the model proposes are not shown in its messages (MEM-2).
+    `plan_mode`: the plans that the model proposes are not shown in its messages (MEM-2). `compact_at`: tokens of
+    history from which on it is replaced by a summary before the next sampling (HIS-4); None: never.
     """
 
     input: tuple[Part, ...]
@@ -39,6 +41,7 @@ class TurnRequest:
     output_schema: JsonObject | None = None
     plan_mode: bool = False
     max_steps: int = DEFAULT_MAX_STEPS
+    compact_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,10 @@ class TurnRoom(Protocol):
 
     def notify(self, notice: Notice) -> None: ...
 
+    def origins_checkpoint(self) -> JsonObject:
+        """What a compaction takes along of the origins (ORI-7)."""
+        ...
+
     def count_uses(self, rollout_ids: Sequence[str]) -> None:
         """Count uses of memories, beside the turn (MEM-5)."""
         ...
@@ -79,6 +86,7 @@ class Turn:
         self._scope = anyio.CancelScope()
         self._done = anyio.Event()
         self._last_message: str | None = None
+        self._compacted: int | None = None
         self._result: TurnResult | None = None
         self._defect: Exception | None = None
 
@@ -137,6 +145,7 @@ class Turn:
 
     async def _converse(self) -> None:
         for _ in range(self._request.max_steps):
+            await self._compact_if_due()
             async with self._room.open_step(self._id) as step:
                 calls = await self._sample(step)
                 if not calls:
@@ -146,6 +155,25 @@ class Turn:
             f"the turn was stopped after {self._request.max_steps} steps: the model kept calling tools; "
             "ask for less at once, or raise max_steps"
         )
+
+    async def _compact_if_due(self) -> None:
+        """Before a sampling that would take in too much. Without a summary the turn goes on with what there is."""
+        limit, journal = self._request.compact_at, self._room.journal
+        if limit is None or journal.context_tokens < limit or len(journal.entries) == self._compacted:
+            return
+        try:
+            fact = await compacted(
+                self._request.model,
+                journal.entries,
+                instructions=self._request.instructions,
+                origins=self._room.origins_checkpoint(),
+                turn_id=self._id,
+                turn_input=self._request.input,
+            )
+            await self._record(fact)
+        except ModelFailed as failure:
+            self._room.notify(WarningNotice(message=f"the conversation was not compacted: {failure.message}"))
+        self._compacted = len(journal.entries)  # nothing to gain from another try before there is more
 
     async def _sample(self, step: Step) -> tuple[CallEntry, ...]:
         sampling = Sampling(

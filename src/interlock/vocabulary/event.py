@@ -55,13 +55,14 @@ class ThreadCompacted:
     """From here on `entries` are the model's history; items stay (HIS-4).
 
     `summary` is the model's own, raw. `origins` is the checkpoint of the origins as JSON (ORI-7). `turn_id`: the
-    turn in which it happened; None between two turns.
+    turn in which it happened; None between two turns. `usage` is what the summary took.
     """
 
     summary: str
     entries: tuple[Entry, ...]
     origins: JsonObject = field(default_factory=dict[str, Any])
     turn_id: str | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

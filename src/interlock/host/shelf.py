@@ -1,0 +1,238 @@
+"""What is done with stored Threads as wholes: forked, taken out, brought in, put away, forgotten.
+
+Owns: these five, each all or nothing as far as anybody can see.
+Never: changes a Thread that somebody else writes, or one that is loaded behind its back.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import anyio
+
+from interlock.history.consistency import contradiction
+from interlock.history.fold import Fold
+from interlock.history.journal import MAXIMUM_TOGETHER, Journal
+from interlock.host.loading import LoadedThreads
+from interlock.origins.store import Origins
+from interlock.stores import exchange
+from interlock.threads.identity import new_id
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.event import StoredEvent, ThreadArchived, ThreadRecord, ThreadStarted, TurnEnded, TurnStarted
+from interlock.vocabulary.ports import Clock, Store
+
+
+class Shelf:
+    """The stored Threads of one Host."""
+
+    def __init__(self, store: Store, threads: LoadedThreads, clock: Clock) -> None:
+        self._store = store
+        self._threads = threads
+        self._clock = clock
+
+    async def fork(self, source: str, turn_id: str | None = None) -> str:
+        """The id of a new Thread that stands where `source` stood at the end of `turn_id`, its last turn by default.
+
+        The source may be loaded, running (its running turn is left out), or held by another process.
+
+        Raises:
+            InvalidRequest: there is no such Thread, or no such turn that has ended and was not rolled back.
+        """
+        record, places = await self._find(source), _Places(source)
+        async with aclosing(self._store.read(source)) as events:
+            async for stored in events:
+                places.take(stored)
+        cut = places.end_of(turn_id)
+        now, target = self._clock.now_milliseconds(), new_id(self._clock)
+        copied = replace(
+            record,
+            thread_id=target,
+            created_at=now,
+            updated_at=now,
+            name=places.labels_at(cut).name,
+            model=places.labels_at(cut).model,
+            turns=places.turns_at(cut),
+            last_sequence=cut,
+            archived=False,
+        )
+        birth = ThreadStarted(name=places.labels_at(1).name, model=places.labels_at(1).model, forked_from=source)
+        await self._store.copy_thread(source, birth, copied)
+        return target
+
+    async def lines(self, thread_id: str) -> AsyncGenerator[str, None]:
+        """All that is stored of a Thread, an event a line.
+
+        Raises:
+            InvalidRequest: no such Thread is stored.
+        """
+        await self._find(thread_id)
+        async with aclosing(self._store.read(thread_id)) as events:
+            async for stored in events:
+                yield exchange.to_line(stored)
+
+    async def bring_in(self, lines: AsyncIterable[str], *, new: bool = False) -> str:
+        """Store the Thread of exported `lines` under its own id, or a new one; the id comes back.
+
+        Raises:
+            InvalidRequest: a line cannot be read or contradicts those before, or the Thread is stored already.
+                Then nothing of it stays.
+        """
+        arriving = _Arriving(new_id(self._clock) if new else None)
+        async with arriving.reading(lines) as events:
+            first = await anext(events, None)
+            if first is None:
+                raise InvalidRequest("cannot import a thread from no lines at all")
+            thread_id = first.thread_id
+            async with self._store.claim(thread_id):
+                if await self._store.find(thread_id) is not None:
+                    raise InvalidRequest(
+                        f"cannot import thread {thread_id}: it is stored already; delete it first, or import it as new"
+                    )
+                try:
+                    await self._store_all(first, events)
+                except BaseException:
+                    with anyio.CancelScope(shield=True):
+                        await self._store.delete_thread(thread_id)
+                    raise
+        return thread_id
+
+    async def archive(self, thread_id: str, archived: bool) -> None:
+        """Put a Thread away in lists, or take it back.
+
+        Raises:
+            InvalidRequest: no such Thread is stored.
+            StorageFailed: another process writes it (HIS-7).
+        """
+        loaded = self._threads.get(thread_id)
+        if loaded is not None and not loaded.closing:
+            await loaded.archive(archived)
+            return
+        await self._find(thread_id)
+        async with Journal.open(
+            self._store, thread_id, self._clock, followers={"origins": Origins()}, checkpoints=self._store
+        ) as journal:
+            await journal.record(ThreadArchived(archived=archived))
+
+    async def delete(self, thread_id: str) -> None:
+        """Forget a Thread for ever; a loaded one is closed first.
+
+        Raises:
+            InvalidRequest: no such Thread is stored.
+            StorageFailed: another process writes it (HIS-7).
+        """
+        await self._find(thread_id)
+        loaded = self._threads.get(thread_id)
+        if loaded is not None:
+            await loaded.close()
+        async with self._store.claim(thread_id):
+            await self._store.delete_thread(thread_id)
+
+    async def _find(self, thread_id: str) -> ThreadRecord:
+        record = await self._store.find(thread_id)
+        if record is None:
+            raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
+        return record
+
+    async def _store_all(self, first: StoredEvent, events: AsyncIterator[StoredEvent]) -> None:
+        """Events of one moment are stored together, so that each keeps its time."""
+        together = [first]
+        async for stored in events:
+            if stored.at != first.at or len(together) == MAXIMUM_TOGETHER:
+                await self._append(together)
+                first, together = stored, []
+            together.append(stored)
+        await self._append(together)
+
+    async def _append(self, together: Sequence[StoredEvent]) -> None:
+        first = together[0]
+        await self._store.append(
+            first.thread_id, [stored.event for stored in together], after=first.sequence - 1, at=first.at
+        )
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where in a Thread's events its turns began and ended, and which of them still count."""
+
+    thread_id: str
+    _fold: Fold = field(init=False)
+    _began: dict[str, int] = field(default_factory=dict[str, int])
+    _ended: dict[str, int] = field(default_factory=dict[str, int])
+    _labels: list["_Labels"] = field(default_factory=list["_Labels"])
+
+    def __post_init__(self) -> None:
+        self._fold = Fold(self.thread_id)
+
+    def take(self, stored: StoredEvent) -> None:
+        self._fold.apply(stored)
+        match stored.event:
+            case TurnStarted(turn_id=turn_id):
+                self._began[turn_id] = stored.sequence
+            case TurnEnded(turn_id=turn_id):
+                self._ended[turn_id] = stored.sequence
+            case _:
+                pass
+        labels = _Labels(stored.sequence, self._fold.name, self._fold.model)
+        if not self._labels or self._labels[-1][1:] != labels[1:]:
+            self._labels.append(labels)
+
+    def end_of(self, turn_id: str | None) -> int:
+        """The sequence of the last event that a fork takes along."""
+        if turn_id is None:
+            running = self._fold.open_turn
+            return self._fold.last_sequence if running is None else self._began[running] - 1
+        if not self._fold.has_turn(turn_id) or turn_id not in self._ended:
+            raise InvalidRequest(
+                f"cannot fork thread {self.thread_id} at turn {turn_id!r}: it has no such turn that has ended and "
+                "was not rolled back"
+            )
+        return self._ended[turn_id]
+
+    def turns_at(self, cut: int) -> int:
+        return sum(1 for turn_id in self._fold.turn_ids if self._began.get(turn_id, 0) <= cut)
+
+    def labels_at(self, cut: int) -> "_Labels":
+        return next(labels for labels in reversed(self._labels) if labels.since <= cut)
+
+
+class _Labels(NamedTuple):
+    """How a Thread was labelled from its event `since` on."""
+
+    since: int
+    name: str | None
+    model: str | None
+
+
+class _Arriving:
+    """The events of exported lines, each checked against those before it."""
+
+    def __init__(self, thread_id: str | None) -> None:
+        self._thread_id = thread_id
+        self._fold: Fold | None = None
+
+    @asynccontextmanager
+    async def reading(self, lines: AsyncIterable[str]) -> AsyncIterator[AsyncGenerator[StoredEvent, None]]:
+        async with aclosing(self._events(lines)) as events:
+            yield events
+
+    async def _events(self, lines: AsyncIterable[str]) -> AsyncGenerator[StoredEvent, None]:
+        number = 0
+        async for line in lines:
+            number += 1
+            if line.strip():
+                yield self._check(exchange.from_line(line, number), number)
+
+    def _check(self, stored: StoredEvent, number: int) -> StoredEvent:
+        if self._fold is None:
+            self._thread_id = self._thread_id or stored.thread_id
+            self._fold, self._source = Fold(self._thread_id), stored.thread_id
+        expected = self._fold.last_sequence + 1
+        if (stored.thread_id, stored.sequence) != (self._source, expected):
+            raise InvalidRequest(f"cannot import line {number}: it is not event {expected} of thread {self._source}")
+        reason = contradiction(self._fold, (stored.event,))
+        if reason is not None:
+            raise InvalidRequest(f"cannot import line {number}: it cannot come here, {reason}")
+        stored = replace(stored, thread_id=self._fold.facts.thread_id)
+        self._fold.apply(stored)
+        return stored
