@@ -74,9 +74,10 @@ class Shell:
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def run_at_terminal(self, *arguments: str, **environment: str) -> str:
-        """Everything that a terminal of 200 columns gets to see."""
+    def run_at_terminal(self, *arguments: str, typed: str = "", **environment: str) -> str:
+        """Everything that a terminal of 200 columns gets to see, what is typed included."""
         ours, theirs = pty.openpty()
+        os.write(ours, typed.encode())
         process = subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=self.folder,

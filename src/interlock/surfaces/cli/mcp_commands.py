@@ -30,6 +30,7 @@ app.command("add")(mcp_edit_commands.add)
 app.command("remove")(mcp_edit_commands.remove)
 app.command("enable")(mcp_edit_commands.enable)
 app.command("disable")(mcp_edit_commands.disable)
+app.command("import")(mcp_edit_commands.take_over)
 
 
 @app.command("tools")

@@ -156,12 +156,15 @@ def plain_secrets(table: Mapping[str, Any]) -> tuple[str, ...]:
 
 def masked_table(table: Mapping[str, Any]) -> dict[str, Any]:
     """The table with every value of `env` and of a header masked (CFG-4); references are safe to show."""
-    return {
-        key: {name: MASK if isinstance(inner, str) else inner for name, inner in value.items()}
-        if key in {"env", "http_headers"} and isinstance(value, Mapping)
-        else value
-        for key, value in table.items()
-    }
+    return {key: _masked(key, value) for key, value in table.items()}
+
+
+def _masked(key: str, value: Any) -> Any:
+    if key in {"env", "http_headers"} and isinstance(value, Mapping):
+        return {name: MASK if isinstance(inner, str) else inner for name, inner in value.items()}
+    if key == "url" and isinstance(value, str) and ("?" in value or "@" in value):
+        return MASK  # a key or a password is part of it
+    return value
 
 
 def keep_trust(file: Path, done: Rewritten) -> None:

@@ -103,3 +103,20 @@ def disable(server: ServerArgument, config: ConfigOption = None, json: JsonOptio
     from interlock.surfaces.cli import mcp_edit, running
 
     return running.run(partial(mcp_edit.switch, server, False, config, json))
+
+
+def take_over(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Take over these servers.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Take over every server that is found.")] = False,
+    file: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Look into this file, not at the usual places.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace servers of the same name.")] = False,
+    config: EditedFile = None,
+    json: JsonOption = False,
+) -> int:
+    """Show the servers of Claude, VS Code, Codex, Cursor and others, and take over those that you name."""
+    from interlock.surfaces.cli import mcp_import, running
+
+    choice = mcp_import.Choice(names=names or (), everything=everything, file=file, replace=replace)
+    return running.run(partial(mcp_import.take_over, choice, config, json))

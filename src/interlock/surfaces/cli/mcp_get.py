@@ -17,7 +17,6 @@ from interlock.configuration.tables import ServerTable
 from interlock.surfaces.cli.mcp_edit import masked_table
 from interlock.surfaces.cli.opening import home, read_configuration, refuse_unknown
 from interlock.surfaces.cli.output import Table, complain, print_json, print_table, say
-from interlock.vocabulary.secret import Secret
 from interlock.vocabulary.server import HttpTransport, ServerConfig
 
 DEFAULT = "default"
@@ -49,7 +48,7 @@ async def show(name: str, config: Path | None, as_json: bool, closing: AsyncExit
     refuse_unknown(configuration, name)
     server = configuration.servers[name]
     *others, place = written(name, config, home=home(), project=Path.cwd(), environment=os.environ)
-    settings = [*_written_settings(server, place), *_defaults(server, place)]
+    settings = [*_written_settings(place), *_defaults(server, place)]
     problems = _problems(configuration, place)
     if as_json:
         print_json(
@@ -69,10 +68,8 @@ async def show(name: str, config: Path | None, as_json: bool, closing: AsyncExit
         say(f"not used, because a nearer file has this server: {other.place}")
 
 
-def _written_settings(server: ServerConfig, place: Written) -> list[Shown]:
+def _written_settings(place: Written) -> list[Shown]:
     table = masked_table(place.table or {})
-    if isinstance(server.transport, HttpTransport) and isinstance(server.transport.url, Secret) and "url" in table:
-        table["url"] = str(server.transport.url)  # a password or a key is part of it
     return [Shown(key, value, str(place.file)) for key, value in table.items() if key != "bearer_token"]
 
 
