@@ -5,8 +5,9 @@ Never: speaks to a client itself.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from importlib.metadata import version
+from typing import Any
 
 import anyio.abc
 
@@ -18,6 +19,7 @@ from interlock.surfaces.rpc.outgoing import Budget
 from interlock.threads.thread import Thread
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadRecord
+from interlock.vocabulary.thread import ThreadState
 
 
 class Application:
@@ -47,6 +49,15 @@ class Application:
         if thread is None:
             raise InvalidRequest(f"no thread {thread_id[:100]!r} is loaded; start one, or resume a stored one first")
         return self.attend(thread)
+
+    async def stored(self, thread_id: str) -> ThreadState:
+        """All of a thread, loaded or not. InvalidRequest: there is none."""
+        thread = self.host.loaded_threads.get(thread_id)
+        return thread.state if thread is not None else await self.host.read_thread(thread_id)
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Work that goes on when whoever asked for it is gone."""
+        self._tasks.start_soon(work)
 
     def attend(self, thread: Thread) -> LiveThread:
         """The thread as it is followed; following begins when it is asked for the first time."""

@@ -7,13 +7,13 @@ Never: waits, reads the store, or decides anything.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, assert_never
 
-from interlock.history.fold import ThreadState, TurnState
 from interlock.surfaces.rpc import shapes
 from interlock.vocabulary.conversation import MediaPart, Part, TextPart, Usage
 from interlock.vocabulary.event import ThreadRecord, TurnStatus
 from interlock.vocabulary.item import AgentMessageItem, ItemStatus, McpToolCallItem, ThreadItem, UserMessageItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.policy import Policy
+from interlock.vocabulary.thread import ThreadState, TurnState
 
 HOST_IN_ITEMS: Final = "interlock"
 HOST_ON_THE_WIRE: Final = "codex"

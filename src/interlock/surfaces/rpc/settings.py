@@ -7,10 +7,12 @@ Never: widens what the configuration allows: approval and access are the host's.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from interlock import models
 from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.live import LiveThread, TurnSettings
 from interlock.surfaces.rpc.method import Params
 from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.ports import Model
 
 if TYPE_CHECKING:
     from interlock.surfaces.rpc.application import Application
@@ -45,6 +47,14 @@ def checked_model(application: "Application", params: Overrides) -> str | None:
             f"{application.provider!r}"
         )
     return params.model or None
+
+
+def model_named(application: "Application", name: str | None) -> Model | None:
+    """The model of that name at the configured provider; None leaves it to the thread."""
+    config = application.host.configuration.model
+    if name is None or name == config.name:
+        return None
+    return models.from_configuration(replace(config, name=name))
 
 
 def settings_shape(application: "Application", live: LiveThread) -> shapes.ThreadSettings:

@@ -70,12 +70,6 @@ class AgentMessage(TypedDict):
     delivery: None
 
 
-class Plan(TypedDict):
-    type: Literal["plan"]
-    id: str
-    text: str
-
-
 class ContextCompaction(TypedDict):
     type: Literal["contextCompaction"]
     id: str
@@ -115,7 +109,7 @@ class McpToolCall(TypedDict):
     durationMs: int | None
 
 
-ThreadItem: TypeAlias = UserMessage | AgentMessage | Plan | ContextCompaction | McpToolCall
+ThreadItem: TypeAlias = UserMessage | AgentMessage | ContextCompaction | McpToolCall
 
 TurnStatus: TypeAlias = Literal["inProgress", "completed", "failed", "interrupted"]
 ItemsView: TypeAlias = Literal["notLoaded", "summary", "full"]

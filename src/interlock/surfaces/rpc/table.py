@@ -7,11 +7,11 @@ Never: holds a method of its own.
 from collections.abc import Mapping
 from typing import Final
 
-from interlock.surfaces.rpc import configuration, resources, servers, thread_list, threads, turns
+from interlock.surfaces.rpc import configuration, resources, servers, thread_changes, thread_list, threads, turns
 from interlock.surfaces.rpc.method import Method
 
 METHODS: Final[Mapping[str, Method]] = {
     method.name: method
-    for topic in (configuration, threads, thread_list, turns, servers, resources)
+    for topic in (configuration, threads, thread_list, thread_changes, turns, servers, resources)
     for method in topic.METHODS
 }

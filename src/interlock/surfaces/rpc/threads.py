@@ -9,14 +9,13 @@ from typing import Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from interlock.history.fold import ThreadState
 from interlock.surfaces.rpc import projection, shapes
-from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.live import LiveThread, TurnSettings
 from interlock.surfaces.rpc.method import After, Context, Count, Method, Params, SortDirection
 from interlock.surfaces.rpc.paging import slice_of
 from interlock.surfaces.rpc.settings import Overrides, checked_model
 from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.thread import ThreadState
 
 
 class OfThread(Params):
@@ -130,7 +129,7 @@ async def start(context: Context, params: StartParams) -> After:
     live = application.attend(thread)
     live.settings = settings
     await live.join(context.client)
-    return _opened(context, live, turns=())
+    return opened(context, live, turns=())
 
 
 async def resume(context: Context, params: ResumeParams) -> After:
@@ -140,15 +139,15 @@ async def resume(context: Context, params: ResumeParams) -> After:
     live = application.attend(thread)
     live.settings = params.merged_into(live.settings, model)
     await live.join(context.client)
-    turns = () if params.exclude_turns else _turns(thread.state, "full")
-    opened = _opened(context, live, turns=turns)
+    turns = () if params.exclude_turns else turns_of(thread.state)
+    answer = opened(context, live, turns=turns)
     if params.initial_turns_page is not None:
         page = params.initial_turns_page
-        opened.result["initialTurnsPage"] = turns_page(thread.state, page, cursor=None)
-    return opened
+        answer.result["initialTurnsPage"] = turns_page(thread.state, page, cursor=None)
+    return answer
 
 
-def _opened(context: Context, live: LiveThread, turns: Sequence[shapes.Turn]) -> After:
+def opened(context: Context, live: LiveThread, turns: Sequence[shapes.Turn]) -> After:
     """The answer to a start: after it, the client follows the thread and hears how its servers start."""
     application = context.application
     state = live.thread.state
@@ -183,14 +182,14 @@ def _opened(context: Context, live: LiveThread, turns: Sequence[shapes.Turn]) ->
 
 
 async def read(context: Context, params: ReadParams) -> ThreadResult:
-    state = await stored(context.application, params.thread_id)
-    turns = _turns(state, "full") if params.include_turns else ()
+    state = await context.application.stored(params.thread_id)
+    turns = turns_of(state) if params.include_turns else ()
     record = projection.record_of(state)
     return {"thread": context.application.thread_shape(record, forked_from=state.forked_from, turns=turns)}
 
 
 async def list_turns(context: Context, params: TurnsListParams) -> TurnsPage:
-    state = await stored(context.application, params.thread_id)
+    state = await context.application.stored(params.thread_id)
     return turns_page(state, params, params.cursor)
 
 
@@ -206,7 +205,7 @@ def turns_page(state: ThreadState, params: TurnsPageParams, cursor: str | None) 
 
 
 async def list_items(context: Context, params: ItemsListParams) -> ItemsPage:
-    state = await stored(context.application, params.thread_id)
+    state = await context.application.stored(params.thread_id)
     turns = [turn for turn in state.turns if params.turn_id in (None, turn.turn_id)]
     if params.turn_id is not None and not turns:
         raise InvalidRequest(f"thread {state.thread_id} has no turn {params.turn_id[:100]!r}")
@@ -221,14 +220,8 @@ async def list_items(context: Context, params: ItemsListParams) -> ItemsPage:
     }
 
 
-async def stored(application: Application, thread_id: str) -> ThreadState:
-    """All of a thread, loaded or not. InvalidRequest: there is none."""
-    thread = application.host.loaded_threads.get(thread_id)
-    return thread.state if thread is not None else await application.host.read_thread(thread_id)
-
-
-def _turns(state: ThreadState, view: shapes.ItemsView) -> list[shapes.Turn]:
-    return [projection.turn_shape(turn, view) for turn in state.turns]
+def turns_of(state: ThreadState) -> list[shapes.Turn]:
+    return [projection.turn_shape(turn, "full") for turn in state.turns]
 
 
 def list_loaded(context: Context, params: LoadedListParams) -> LoadedList:

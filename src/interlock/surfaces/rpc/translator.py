@@ -19,6 +19,8 @@ from interlock.vocabulary.event import (
     QuestionDeclined,
     QuestionWithdrawn,
     StoredEvent,
+    ThreadArchived,
+    ThreadCompacted,
     ThreadNamed,
     TurnEnded,
     TurnStarted,
@@ -85,6 +87,10 @@ class Translator:
                 yield self._tokens(recorded)
             case ThreadNamed() as named:
                 yield "thread/name/updated", self._about(threadName=named.name)
+            case ThreadArchived(archived=archived):
+                yield "thread/archived" if archived else "thread/unarchived", self._about()
+            case ThreadCompacted(turn_id=str(turn_id)):
+                yield from self._compacted(turn_id, stored)
             case QuestionAsked() as asked:
                 self._questions.add(asked.question.id)
                 yield self._status()
@@ -174,6 +180,13 @@ class Translator:
         }
 
     # ---- the rest
+
+    def _compacted(self, turn_id: str, stored: StoredEvent) -> News:
+        """Within a turn it is one of its items; between turns the method that began it tells of it."""
+        about = self._about(turnId=turn_id, item={"type": "contextCompaction", "id": f"{turn_id}-{stored.sequence}"})
+        yield "item/started", {**about, "startedAtMs": stored.at}
+        yield "item/completed", {**about, "completedAtMs": stored.at}
+        yield "thread/compacted", self._about(turnId=turn_id)
 
     def _tokens(self, event: UsageRecorded) -> tuple[str, dict[str, Any]]:
         self._usage = self._usage + event.usage

@@ -10,16 +10,14 @@ from typing import Any, Final
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from interlock import models
 from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.live import LiveThread, TurnSettings
 from interlock.surfaces.rpc.method import Context, Method, Params
-from interlock.surfaces.rpc.settings import settings_shape
+from interlock.surfaces.rpc.settings import model_named, settings_shape
 from interlock.surfaces.rpc.threads import EmptyResult, OfThread
 from interlock.surfaces.rpc.turn_input import UserInput, parts_of
 from interlock.vocabulary.errors import InvalidRequest
-from interlock.vocabulary.ports import Model
 
 
 class ModeSettings(Params):
@@ -28,6 +26,7 @@ class ModeSettings(Params):
 
 
 class CollaborationMode(Params):
+    mode: str = "default"
     settings: ModeSettings
 
 
@@ -63,9 +62,10 @@ async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
     live.follow(context.client)
     turn = await live.thread.start_turn(
         parts,
-        model=_model(application, settings.model),
+        model=model_named(application, settings.model),
         instructions=settings.instructions,
         output_schema=params.output_schema,
+        plan_mode=params.collaboration_mode is not None and params.collaboration_mode.mode == "plan",
     )
     _adopt(application, live, settings)
     return {"turn": projection.new_turn(turn.id, None)}
@@ -89,14 +89,6 @@ def _adopt(application: Application, live: LiveThread, settings: TurnSettings) -
     live.settings = settings
     about = {"threadId": live.thread.id, "threadSettings": settings_shape(application, live)}
     live.tell([("thread/settings/updated", about)])
-
-
-def _model(application: Application, name: str | None) -> Model | None:
-    """The model of that name at the configured provider; None leaves it to the thread."""
-    config = application.host.configuration.model
-    if name is None or name == config.name:
-        return None
-    return models.from_configuration(replace(config, name=name))
 
 
 async def interrupt(context: Context, params: InterruptParams) -> EmptyResult:

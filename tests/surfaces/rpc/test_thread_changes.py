@@ -1,0 +1,143 @@
+"""Threads forked, rolled back, compacted and put away by clients."""
+
+from typing import Any
+
+import pytest
+
+from interlock.testing import Call, Say, ScriptedModel
+from tests.manifest import requirement
+from tests.surfaces.rpc.conftest import READ_ONLY, Serve
+from tests.surfaces.rpc.driver import Driver, Refused
+
+pytestmark = pytest.mark.anyio
+
+
+async def thread_of(client: Driver, turns: int) -> tuple[str, list[str]]:
+    """A thread with so many turns: its id and theirs."""
+    thread_id: str = (await client.request("thread/start"))["thread"]["id"]
+    ids = []
+    for number in range(turns):
+        said = [{"type": "text", "text": f"say {number}"}]
+        ids.append((await client.request("turn/start", threadId=thread_id, input=said))["turn"]["id"])
+        await client.completion(ids[-1])
+    return thread_id, ids
+
+
+def model(turns: int) -> ScriptedModel:
+    return ScriptedModel(*[Say(f"answer {number}") for number in range(turns)])
+
+
+def ids_of(result: Any) -> list[str]:
+    return [turn["id"] for turn in result["thread"]["turns"]]
+
+
+@requirement("RPC-1", "HIS-3")
+async def test_turns_are_rolled_back(serve: Serve) -> None:
+    async with serve(model=model(3)) as desk:
+        client = await desk.connect()
+        thread_id, turns = await thread_of(client, 3)
+        assert ids_of(await client.request("thread/rollback", threadId=thread_id, numTurns=2)) == turns[:1]
+        assert ids_of(await client.request("thread/read", threadId=thread_id, includeTurns=True)) == turns[:1]
+        for number in (0, 9):
+            with pytest.raises(Refused) as refused:
+                await client.request("thread/rollback", threadId=thread_id, numTurns=number)
+            assert refused.value.code == -32600
+
+
+@requirement("RPC-1")
+async def test_a_fork_has_the_turns_up_to_the_one_that_is_named(serve: Serve) -> None:
+    async with serve(model=model(4)) as desk:
+        client = await desk.connect()
+        thread_id, turns = await thread_of(client, 3)
+        whole = await client.request("thread/fork", threadId=thread_id)
+        assert whole["thread"]["forkedFromId"] == thread_id
+        assert ids_of(whole) == turns
+        assert ids_of(await client.request("thread/fork", threadId=thread_id, lastTurnId=turns[1])) == turns[:2]
+        assert ids_of(await client.request("thread/fork", threadId=thread_id, beforeTurnId=turns[1])) == turns[:1]
+        assert ids_of(await client.request("thread/fork", threadId=thread_id, excludeTurns=True)) == []
+        for wrong in (
+            {"lastTurnId": "x"},
+            {"beforeTurnId": turns[0]},
+            {"lastTurnId": turns[0], "beforeTurnId": turns[1]},
+        ):
+            with pytest.raises(Refused) as refused:
+                await client.request("thread/fork", threadId=thread_id, **wrong)
+            assert refused.value.code == -32600
+        said = [{"type": "text", "text": "go on"}]
+        turn = await client.request("turn/start", threadId=whole["thread"]["id"], input=said)
+        assert (await client.completion(turn["turn"]["id"]))["status"] == "completed"
+
+
+@requirement("RPC-1", "HIS-4")
+async def test_a_compaction_is_told_as_a_turn_and_the_items_stay(serve: Serve) -> None:
+    async with serve(model=ScriptedModel(Say("answer"), Say("the summary"))) as desk:
+        client = await desk.connect()
+        thread_id, turns = await thread_of(client, 1)
+        assert await client.request("thread/compact/start", threadId=thread_id) == {}
+        compacted = await client.news("thread/compacted", threadId=thread_id)
+        assert (await client.completion(compacted["turnId"]))["status"] == "completed"
+        read = await client.request("thread/read", threadId=thread_id, includeTurns=True)
+        assert ids_of(read) == turns
+        empty = (await client.request("thread/start"))["thread"]["id"]
+        with pytest.raises(Refused, match="nothing to compact"):
+            await client.request("thread/compact/start", threadId=empty)
+
+
+async def test_a_compaction_that_fails_says_so(serve: Serve) -> None:
+    async with serve(model=model(1)) as desk:
+        client = await desk.connect()
+        thread_id, _ = await thread_of(client, 1)
+        await client.request("thread/compact/start", threadId=thread_id)
+        error = await client.news("error", threadId=thread_id)
+        assert (await client.completion(error["turnId"]))["error"] == error["error"]
+
+
+@requirement("RPC-1")
+async def test_a_thread_is_put_away_and_taken_back(serve: Serve) -> None:
+    async with serve(model=model(1)) as desk:
+        client, other = await desk.connect(), await desk.connect()
+        thread_id, _ = await thread_of(client, 1)
+        assert await other.request("thread/archive", threadId=thread_id) == {}
+        for one in (client, other):
+            assert await one.news("thread/archived") == {"threadId": thread_id}
+        assert (await client.request("thread/list"))["data"] == []
+        (archived,) = (await client.request("thread/list", archived=True))["data"]
+        assert archived["id"] == thread_id
+        back = await client.request("thread/unarchive", threadId=thread_id)
+        assert back["thread"]["id"] == thread_id
+        assert await client.news("thread/unarchived") == {"threadId": thread_id}
+        assert len((await client.request("thread/list"))["data"]) == 1
+        with pytest.raises(Refused) as refused:
+            await client.request("thread/archive", threadId="nope")
+        assert refused.value.code == -32600
+
+
+@requirement("RPC-3")
+async def test_a_read_for_a_call_is_scoped_to_what_that_call_gave(serve: Serve) -> None:
+    meta = {"connector_id": "conn", "connector_name": "Conn", "ui": {"resourceUri": "ui://view"}}
+    tool = {"name": "show", "annotations": READ_ONLY, "_meta": meta, "do": [{"text": "shown"}]}
+    resources = [{"uri": "ui://view", "name": "view", "text": "<p>"}, {"uri": "ui://other", "name": "o", "text": "no"}]
+    script = {"tools": [tool], "resources": resources}
+    settings = {"apps": {"grants_origins": True}}
+    asked = ScriptedModel(Call("mcp__apps__show", {}, "c1"), Say("done"))
+    async with serve({"apps": script, "plain": script}, settings=settings, model=asked) as desk:
+        client = await desk.connect()
+        thread_id = (await client.request("thread/start"))["thread"]["id"]
+        turn = await client.request("turn/start", threadId=thread_id, input=[{"type": "text", "text": "go"}])
+        await client.completion(turn["turn"]["id"])
+        read = {"threadId": thread_id, "server": "apps", "uri": "ui://view"}
+        scoped = await client.request("mcpServer/resource/read", originCallId="c1", **read)
+        assert (scoped["originCallId"], scoped["contents"][0]["text"]) == ("c1", "<p>")
+        for wrong in ({"originCallId": "c9"}, {"originCallId": "c1", "uri": "ui://other"}):
+            with pytest.raises(Refused) as refused:
+                await client.request("mcpServer/resource/read", **{**read, **wrong})
+            assert refused.value.code == -32603
+        ordinary = await client.request("mcpServer/resource/read", **{**read, "server": "plain"}, originCallId="c1")
+        assert ordinary["originCallId"] is None
+        (item,) = [
+            m["params"]["item"]
+            for m in client.hear()
+            if m.get("method") == "item/completed" and m["params"]["item"]["type"] == "mcpToolCall"
+        ]
+        assert item["appContext"]["connectorId"] == "conn"
+        assert item["mcpAppResourceUri"] == "ui://view"
