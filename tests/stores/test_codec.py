@@ -1,5 +1,6 @@
 """The codec: what was stored comes back, or it is said why not."""
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -9,14 +10,22 @@ from hypothesis import given
 from interlock.stores import codec
 from interlock.stores.codec import Row
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
-from interlock.vocabulary.event import CallStarted, Event, ThreadNamed, ThreadStarted, TurnEnded
+from interlock.vocabulary.event import (
+    CallStarted,
+    Event,
+    StepCaptured,
+    ThreadArchived,
+    ThreadNamed,
+    ThreadStarted,
+    TurnEnded,
+)
 from interlock.vocabulary.item import McpToolCallItem
 from tests.manifest import requirement
 from tests.stores.events import events
 
 
-def call(arguments: Any) -> CallStarted:
-    item = McpToolCallItem(id="c", server="s", tool="t", public_name="p", arguments=arguments)
+def call(arguments: Any, **members: Any) -> CallStarted:
+    item = replace(McpToolCallItem(id="c", server="s", tool="t", public_name="p", arguments=arguments), **members)
     return CallStarted(turn_id="u", step_id="s", item=item)
 
 
@@ -90,6 +99,32 @@ def test_what_json_cannot_carry_is_refused_in_words(arguments: Any, reason: str)
     with pytest.raises(InvalidRequest, match="cannot store the event 'call_started'") as refused:
         codec.encode(call(arguments))
     assert reason in refused.value.message
+
+
+def wrong(event: Event, **members: Any) -> Event:
+    """`event` with members that types would not allow."""
+    changed: Event = replace(event, **members)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        pytest.param(wrong(call({}), turn_id=None), "None is not a text", id="text"),
+        pytest.param(call({}, tool=7), "7 is not a text", id="member of a member"),
+        pytest.param(call({}, duration=True), "True is not an integer", id="flag"),
+        pytest.param(call({}, status="asleep"), "'asleep' is none of", id="word"),
+        pytest.param(wrong(ThreadArchived(archived=True), archived=1), "1 is not true or false", id="number"),
+        pytest.param(
+            wrong(StepCaptured(turn_id="u", step_id="s", generation=1, revision=1), revision=1.0),
+            "1.0 is not an integer",
+            id="fraction",
+        ),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(event: Event, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason):
+        codec.encode(event)
 
 
 def test_deep_values_that_a_server_can_send_come_back() -> None:

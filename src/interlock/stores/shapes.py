@@ -24,18 +24,28 @@ class Shape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A JSON value that stays as it is; `types` are what reading accepts (None: anything)."""
+    """A JSON value that stays as it is; `types` are what it may be (None: anything).
+
+    Writing is as strict as reading: what could not be read back would make its Thread unreadable for ever.
+    """
 
     name: str
     types: tuple[type, ...] | None = None
 
     def write(self, value: Any) -> JsonValue:
+        if self.types is not None and type(value) not in self.types and not self._is_like(value):
+            raise ValueError(f"{_shown(value)} is not {self.name}")
         return value
 
     def read(self, json: JsonValue) -> Any:
         if self.types is not None and type(json) not in self.types:
             raise ValueError(f"{_shown(json)} is not {self.name}")
         return json
+
+    def _is_like(self, value: Any) -> bool:
+        """Whether JSON makes one of `types` of it: of any mapping an object, of a word of an enumeration a text."""
+        types = self.types or ()
+        return (dict in types and isinstance(value, Mapping)) or (str in types and isinstance(value, str))
 
 
 TEXT = Plain("a text", (str,))
@@ -53,7 +63,7 @@ class OneOf:
     words: tuple[str, ...]
 
     def write(self, value: Any) -> JsonValue:
-        return value
+        return self.read(value)
 
     def read(self, json: JsonValue) -> Any:
         if json not in self.words:
