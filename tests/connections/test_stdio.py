@@ -223,6 +223,17 @@ async def test_a_server_that_stops_reading_fails_new_sends_and_blocks_nobody() -
         assert caught.value.effect == "none"
 
 
+async def test_integers_beyond_64_bits_and_deep_nesting_are_sent_as_they_are() -> None:
+    deep: Any = 2**70
+    for _ in range(300):
+        deep = [deep]
+    async with running(scripted()) as (channel, heard):
+        await channel.send(request(1, "tools/call", {"arguments": {"n": deep}}))
+        await heard.until(lambda: heard.messages)
+    (answer,) = heard.messages
+    assert json.loads(answer["result"]["content"][0]["text"]) == {"n": deep}
+
+
 async def test_what_is_no_json_is_refused_before_it_is_sent() -> None:
     async with running(scripted()) as (channel, heard):
         with pytest.raises(ServerFailed, match="not valid JSON"):

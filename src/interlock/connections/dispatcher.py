@@ -285,7 +285,7 @@ class Dispatcher:
     def _expire(self, request_id: RequestId) -> None:
         waiter = self._waiters.pop(request_id, None)
         if waiter is not None:
-            text = f"did not answer {waiter.method} within {waiter.timeout:g} s"
+            text = f"did not answer {waiter.method} within {round(waiter.timeout or 0.0, 2):g} s"
             waiter.settle(self._failed(text, "deadline", "unknown"))
 
     # ------------------------------------------------------------------ what the channel tells (Receiver)

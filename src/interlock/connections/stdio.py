@@ -8,6 +8,7 @@ over. That is most of what makes a call cheap (docs/adr/0002-hot-path-beside-the
 """
 
 import asyncio
+import json
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -104,13 +105,19 @@ class StdioChannel:
     async def send(self, message: JsonObject, *, headers: Mapping[str, str] | None = None) -> None:
         if self._writer is None or self._closed:
             raise self._cannot_send("it is not running")
-        try:
-            data = orjson.dumps(message)
-        except TypeError as error:  # a lone surrogate, an integer beyond 64 bits, a value that is no JSON
-            raise self._cannot_send(f"it is not valid JSON ({error})") from error
-        problem = self._writer.write(data + b"\n")
+        problem = self._writer.write(self._encoded(message) + b"\n")
         if problem is not None:
             raise self._cannot_send(problem, "lost" if problem == BROKEN_INPUT else "unavailable")
+
+    def _encoded(self, message: JsonObject) -> bytes:
+        try:
+            return orjson.dumps(message)
+        except TypeError:
+            pass
+        try:  # an integer beyond 64 bits is JSON all the same; half of a surrogate pair is nothing that UTF-8 can carry
+            return json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._cannot_send(f"it is not valid JSON ({error})") from error
 
     def _cannot_send(self, why: str, kind: ServerFailure = "unavailable") -> ServerFailed:
         text = f'a message could not be sent to server "{self._server}": {why}'
