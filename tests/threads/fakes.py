@@ -51,6 +51,7 @@ class FakeConnection:
         self.status = ServerStatus.READY
         self.restarts = 0
         self.not_ready: ServerFailed | None = None
+        self.read_failure: ServerFailed | None = None
 
     @property
     def server(self) -> str:
@@ -94,6 +95,8 @@ class FakeConnection:
         **rest: Any,
     ) -> ResourceRead:
         await anyio.lowlevel.checkpoint()
+        if self.read_failure is not None:
+            raise self.read_failure
         if uri == "doc://refused":
             raise ServerFailed("there is no such resource", server=self._server, kind="rejected", rpc_code=-32002)
         return ResourceRead(contents=(ResourceContent(uri=uri, text="hello"),))

@@ -27,6 +27,7 @@ def test_no_arguments_are_an_empty_object(nothing: str | None) -> None:
     [
         ('{"a": ', "expecting value at character 6"),
         ('{"a": NaN}', "NaN is not a JSON number"),
+        ('{"a": [-1E999]}', "the number -1E999 is too large"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": "\\ud800"}', "half of a surrogate pair"),
         ('"' + "x" * ARGUMENTS_LIMIT + '"', f"more than {ARGUMENTS_LIMIT} bytes"),

@@ -1,6 +1,7 @@
 """Calls of a model through a Step: sent once, answered once, stored twice, whatever happens."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -9,6 +10,7 @@ import pytest
 
 from interlock.testing import Gate, Sequencer
 from interlock.threads.call import CallRules
+from interlock.threads.step import Step
 from interlock.vocabulary.conversation import MediaPart, TextPart
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed, StorageFailed
 from interlock.vocabulary.event import CallEnded, CallStarted
@@ -62,6 +64,7 @@ async def test_a_call_goes_out_once_with_the_remote_name_and_the_arguments_as_gi
 BAD_INPUT = [
     ("mcp__notes__search", '{"q": ', "the arguments of 'mcp__notes__search' are not valid JSON"),
     ("mcp__notes__search", "[1]", "must be a JSON object"),
+    ("mcp__notes__search", '{"q": 1e999}', "the number 1e999 is too large"),
     ("mcp__notes__erase", "{}", "there is no tool 'mcp__notes__erase' in this step"),
     ("mcp__other__search", "{}", "there is no tool 'mcp__other__search' in this step"),
     ("search", "{}", "there is no tool 'search' in this step"),
@@ -71,6 +74,7 @@ BAD_INPUT = [
     ("list_mcp_resources", '{"server": 7}', "server"),
     ("list_mcp_resources", '{"server": "other"}', "'other'"),
     ("list_mcp_resources", "{", "not JSON"),
+    ("list_mcp_resources", '{"x": 1e999}', "not JSON"),
     ("read_mcp_resource", '{"server": "notes", "uri": "  "}', "uri"),
     ("read_mcp_resource", '{"uri": "doc://a"}', "server"),
     ("read_mcp_resource", '{"server": "notes", "uri": "doc://refused"}', "there is no such resource"),
@@ -98,6 +102,31 @@ async def test_bad_input_costs_one_sentence_and_one_failed_item_and_nothing_else
         good = await step.call("good", "mcp__notes__search", {})
         assert not good.is_error
         assert room.journal.open_turn == "turn-1"
+
+
+@requirement("LIF-1", "CON-3")
+async def test_an_unknown_tool_is_refused_with_the_servers_that_may_still_bring_it(tmp_path: Path) -> None:
+    _, view = notes()
+    async with open_room(tmp_path, view) as room:
+        early = Step(replace(room.step().binding, pending=("slow", "slower")), room.caller)
+
+        refused = await early.call("c1", "mcp__slow__search", {})
+
+        assert refused.text.endswith("call one of the tools offered, or try a later step: slow, slower still starting")
+
+
+@requirement("LIF-3", "RES-7")
+async def test_a_read_that_failed_says_nothing_of_an_effect_as_it_can_have_none(tmp_path: Path) -> None:
+    connection, view = notes()
+    connection.read_failure = ServerFailed("the connection was lost", server="notes", kind="lost", effect="unknown")
+    async with open_room(tmp_path, view) as room:
+        result = await room.step().call("r", "read_mcp_resource", {"server": "notes", "uri": "doc://a"})
+
+        assert result.text == "the connection was lost"
+        assert result.item.effect == "none"
+        end = (await room.calls("r"))[-1]
+        assert isinstance(end, CallEnded)
+        assert end.effect == "none"
 
 
 @requirement("LIF-8")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from interlock.resources import tools
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry
+from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.ports import Respondent
 from interlock.vocabulary.snapshot import Binding, Snapshot
 from interlock.vocabulary.tool import ToolResult
@@ -20,6 +21,13 @@ def offered(snapshot: Snapshot) -> Mapping[str, BuiltinEntry]:
 
 
 async def run(request: CallRequest, binding: Binding, respondent: Respondent | None = None) -> ToolResult:
-    """Run one; its result is the JSON text of the answer. `respondent` answers what servers ask meanwhile."""
-    outcome = await tools.run(binding, request.public_name, request.text, respondent=respondent)
+    """Run one; its result is the JSON text of the answer. `respondent` answers what servers ask meanwhile.
+
+    However a server fails, the effect is "none": what only reads changes nothing.
+    """
+    try:
+        outcome = await tools.run(binding, request.public_name, request.text, respondent=respondent)
+    except ServerFailed as error:
+        error.effect = error.facts["effect"] = "none"
+        raise
     return ToolResult(content=({"type": "text", "text": outcome.text},))

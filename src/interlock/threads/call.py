@@ -4,7 +4,7 @@ Owns: the order of these steps for tools of servers and for the host's own resou
 Never: splits a public name, changes arguments itself, or looks at another Step's connections (CAT-6, CAT-9).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +32,9 @@ from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock
 from interlock.vocabulary.snapshot import Binding
 from interlock.vocabulary.tool import Progress, ToolAnnotations, ToolResult
+
+NAMED_SERVERS = 20
+"""How many servers a sentence names."""
 
 Target = ToolEntry | BuiltinEntry | None
 
@@ -128,9 +131,7 @@ class Caller:
             case BuiltinEntry():
                 return await self._resource_operation(binding, request, item, attempt)
             case None:
-                raise InvalidRequest(
-                    f"there is no tool {request.public_name[:200]!r} in this step; call one of the tools offered"
-                )
+                raise InvalidRequest(no_such_tool(request.public_name, binding.pending))
 
     async def _resource_operation(
         self, binding: Binding, request: CallRequest, item: McpToolCallItem, attempt: Attempt
@@ -142,6 +143,7 @@ class Caller:
             request = replace(request, text=compact(call.arguments), arguments=call.arguments)
 
         async def operation(attempt: Attempt) -> Answer:
+            attempt.reading = True
             result = await builtins.run(request, binding, self._desk(binding, request.call_id))
             return await self._answer(call, result)
 
@@ -203,6 +205,15 @@ class Caller:
 def find(binding: Binding, public_name: str) -> Target:
     """What the Step knows under that name."""
     return binding.builtins.get(public_name) or binding.snapshot.catalog.get(public_name)
+
+
+def no_such_tool(public_name: str, pending: Sequence[str]) -> str:
+    """The sentence for a name that a Step does not know; a server that is still starting may bring it later."""
+    waiting = "call one of the tools offered"
+    if pending:
+        names = ", ".join(pending[:NAMED_SERVERS]) + (", …" if len(pending) > NAMED_SERVERS else "")
+        waiting += f", or try a later step: {names} still starting"
+    return f"there is no tool {public_name[:200]!r} in this step; {waiting}"
 
 
 def describe(binding: Binding, request: CallRequest, target: Target) -> McpToolCallItem:

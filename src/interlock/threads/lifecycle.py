@@ -31,10 +31,12 @@ class Recorder(Protocol):
 class Attempt:
     """How far a running call has come; `sent` is set by the operation just before its request goes out.
 
+    `reading` is set instead where the requests only read: then there is no effect that could be in question.
     `arguments` are set where they are not those that the model asked for (LIF-7); the ended item shows them.
     """
 
     sent: bool = False
+    reading: bool = False
     arguments: JsonValue = None
 
     @property
@@ -122,5 +124,6 @@ def _effect(error: InterlockError) -> Effect:
 
 
 def _cancelled(item: McpToolCallItem, attempt: Attempt) -> Ending:
-    told = "while it ran; whether it took effect is unknown" if attempt.sent else "before it was sent"
+    told = "while it ran" if attempt.sent or attempt.reading else "before it was sent"
+    told += "; whether it took effect is unknown" if attempt.sent else ""
     return _failed(item, "cancelled", f"the call of {item.public_name!r} was cancelled {told}", attempt.effect)

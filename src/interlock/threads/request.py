@@ -5,6 +5,7 @@ Never: checks them against a schema, or changes a value (CAT-9).
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -71,7 +72,7 @@ def _decode(text: str) -> JsonValue:
         return None
     if len(text.encode()) > ARGUMENTS_LIMIT:
         raise ValueError(f"more than {ARGUMENTS_LIMIT} bytes")
-    decoded = json.loads(text, parse_constant=_not_json)
+    decoded = json.loads(text, parse_constant=_not_json, parse_float=_finite)
     if "\\u" in text:
         json.dumps(decoded, ensure_ascii=False).encode()  # half of a surrogate pair could not be sent or stored
     return decoded
@@ -81,6 +82,14 @@ def _mapping(value: object) -> dict[object, object]:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
+
+
+def _finite(number: str) -> float:
+    """`number`, unless it is beyond what a float holds: an infinity could neither be stored nor sent."""
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"the number {number[:40]} is too large")
+    return value
 
 
 def _not_json(constant: str) -> NoReturn:
