@@ -20,12 +20,10 @@ from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.resource import Listing, Page
-from interlock.vocabulary.server import HttpTransport
+from interlock.vocabulary.server import COMPLETIONS_ADVERTISED_SINCE, HttpTransport
 from interlock.vocabulary.tool import BadEntry
 
 METHOD_NOT_FOUND: Final = -32601
-COMPLETIONS_ADVERTISED_SINCE: Final = "2025-03-26"
-"""Older protocol versions have completions without a capability."""
 
 Decoded = TypeVar("Decoded", covariant=True)
 

@@ -7,6 +7,7 @@ Never: asks for approval (the application decided), or holds a connection for lo
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
+from interlock.resources.templates import Variable, expand, variable_names
 from interlock.vocabulary.errors import InvalidRequest, NotPermitted
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
@@ -20,7 +21,7 @@ from interlock.vocabulary.resource import (
     ResourceRead,
     ResourceTemplate,
 )
-from interlock.vocabulary.server import ServerConfig
+from interlock.vocabulary.server import Offers, ServerConfig
 from interlock.vocabulary.snapshot import ServerView
 from interlock.vocabulary.tool import Tool, ToolResult
 
@@ -122,3 +123,40 @@ class DirectRequests:
             return await view.connection.complete(
                 reference, argument, value, context=dict(context or {}), timeout=view.config.tool_timeout
             )
+
+    async def offers(self, server: str) -> Offers:
+        """Which of tools, resources, prompts and completions the server has (RES-11); starts it where it must."""
+        async with self.holding(server) as view:
+            await view.connection.ready(view.config.startup_timeout)
+            return view.connection.report().offers or Offers()
+
+    async def read_template(
+        self,
+        server: str,
+        template: str,
+        variables: Mapping[str, Variable],
+        *,
+        meta: JsonObject | None = None,
+    ) -> ResourceRead:
+        """Read what `template` (RFC 6570) expands to. InvalidRequest: it is no template, or has no such variable."""
+        return await self.read_resource(server, expand(template, variables), meta=meta)
+
+    async def complete_template(
+        self, server: str, template: str, variable: str, value: str = "", given: Mapping[str, str] | None = None
+    ) -> Completion:
+        """What the server proposes for a variable of its template that begins with `value`; `given` are the others.
+
+        Raises:
+            InvalidRequest: the template has no such variable.
+        """
+        names = variable_names(template)
+        if variable not in names:
+            known = ", ".join(names) or "none"
+            raise InvalidRequest(f"the template {template!r} has no variable {variable!r}; it has {known}")
+        return await self.complete(server, {"type": "ref/resource", "uri": template}, variable, value, given)
+
+    async def complete_prompt(
+        self, server: str, prompt: str, argument: str, value: str = "", given: Mapping[str, str] | None = None
+    ) -> Completion:
+        """What the server proposes for an argument of its prompt that begins with `value`; `given` are the others."""
+        return await self.complete(server, {"type": "ref/prompt", "name": prompt}, argument, value, given)

@@ -173,6 +173,20 @@ class Diagnostic:
     last: str
 
 
+COMPLETIONS_ADVERTISED_SINCE = "2025-03-26"
+"""Before, servers could complete arguments without saying so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offers:
+    """What a server offers beside its life itself (RES-11). `completions` None: its protocol version does not say."""
+
+    tools: bool = False
+    resources: bool = False
+    prompts: bool = False
+    completions: bool | None = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReport:
     """The state of one server at one moment; a frozen copy, never an authority."""
@@ -193,6 +207,19 @@ class ServerReport:
     diagnostics: tuple[Diagnostic, ...] = ()
     standard_error: str = ""
     """The newest lines of a stdio server's stderr, bounded."""
+
+    @property
+    def offers(self) -> Offers | None:
+        """What it offers, as it said when it was ready last; None: it never was."""
+        if self.protocol_version is None:
+            return None
+        said: bool | None = "completions" in self.capabilities
+        return Offers(
+            tools="tools" in self.capabilities,
+            resources="resources" in self.capabilities,
+            prompts="prompts" in self.capabilities,
+            completions=said or (None if self.protocol_version < COMPLETIONS_ADVERTISED_SINCE else False),
+        )
 
 
 def unstarted_report(config: ServerConfig) -> ServerReport:

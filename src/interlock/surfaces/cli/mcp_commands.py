@@ -12,7 +12,14 @@ import typer
 
 from interlock.surfaces.cli import mcp_edit_commands
 from interlock.surfaces.cli.lazy_group import new_app
-from interlock.surfaces.cli.options import ConfigOption, CursorOption, JsonOption, ServerArgument, ServerOption
+from interlock.surfaces.cli.options import (
+    ConfigOption,
+    CursorOption,
+    JsonOption,
+    ServerArgument,
+    ServerOption,
+    SetOption,
+)
 
 app = new_app("Configure MCP servers, look at them and ask them.")
 
@@ -64,14 +71,51 @@ def list_templates(
 @app.command("read")
 def read_resource(
     server: ServerArgument,
-    uri: Annotated[str, typer.Argument(metavar="URI", help="The resource's URI, as its server lists it.")],
+    uri: Annotated[str, typer.Argument(metavar="URI", help="The resource's URI; with --set, a template of one.")],
+    values: SetOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Print a resource."""
+    """Print a resource, or with --set what a template leads to."""
     from interlock.surfaces.cli import mcp_read, running
 
-    return running.run(partial(mcp_read.show, config, server, uri, json))
+    return running.run(partial(mcp_read.show, config, server, uri, values or (), json))
+
+
+@app.command("prompts")
+def list_prompts(
+    server: ServerOption = None,
+    name: Annotated[str | None, typer.Argument(metavar="[PROMPT]", help="Print this prompt of SERVER.")] = None,
+    values: SetOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Show the prompts of all servers, of one, or one prompt filled in."""
+    from interlock.surfaces.cli import mcp_prompts, running
+
+    return running.run(partial(mcp_prompts.show, config, server, name, values or (), json))
+
+
+@app.command("complete")
+def complete(
+    server: ServerArgument,
+    argument: Annotated[str, typer.Argument(metavar="ARGUMENT", help="The prompt's argument, or template's variable.")],
+    value: Annotated[str, typer.Argument(metavar="[VALUE]", help="How the value begins.")] = "",
+    prompt: Annotated[str | None, typer.Option("--prompt", metavar="NAME", help="An argument of this prompt.")] = None,
+    template: Annotated[
+        str | None, typer.Option("--template", metavar="TEMPLATE", help="A variable of this resource template.")
+    ] = None,
+    values: SetOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Show what a server proposes for an argument of a prompt or a variable of a template."""
+    from interlock.surfaces.cli import mcp_complete, running
+
+    wish = mcp_complete.Wish(
+        server=server, argument=argument, value=value, prompt=prompt, template=template, given=values or ()
+    )
+    return running.run(partial(mcp_complete.show, wish, config, json))
 
 
 @app.command("call")

@@ -1,26 +1,32 @@
 """`interlock mcp read`: one resource of one server.
 
 Owns: how its contents are printed.
-Never: expands a template, looks the URI up in a list, or sends raw bytes to a terminal.
+Never: looks the URI up in a list, expands a template that nobody gave values for, or sends raw bytes to a terminal.
 """
 
 import base64
 import binascii
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from interlock.resources.templates import expand
 from interlock.surfaces.cli.asking import ask_one
 from interlock.surfaces.cli.opening import call_deadline, read_configuration
 from interlock.surfaces.cli.output import at_terminal, print_json, print_text, say
+from interlock.surfaces.cli.pairs import read_pairs
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.resource import ResourceContent, ResourceRead
 from interlock.vocabulary.snapshot import ServerView
 
 
-async def show(config: Path | None, server: str, uri: str, as_json: bool, closing: AsyncExitStack) -> None:
-    wanted = uri.strip()
+async def show(
+    config: Path | None, server: str, uri: str, values: Sequence[str], as_json: bool, closing: AsyncExitStack
+) -> None:
+    """Print the resource; with `values` (NAME=VALUE) `uri` is a template, which they fill in (RES-11)."""
+    wanted = _expanded(uri.strip(), values)
     if not wanted:
         raise InvalidRequest(
             f"cannot read a resource of {server} without a URI; `interlock mcp resources {server}` lists them"
@@ -41,6 +47,14 @@ async def show(config: Path | None, server: str, uri: str, as_json: bool, closin
         return
     for content in read.contents:
         _print(content)
+
+
+def _expanded(uri: str, values: Sequence[str]) -> str:
+    if not values:
+        return uri
+    expanded = expand(uri, read_pairs(values, "--set"))
+    say(f"reading {expanded}")
+    return expanded
 
 
 def _content(content: ResourceContent) -> dict[str, Any]:

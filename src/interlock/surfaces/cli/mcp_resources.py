@@ -26,10 +26,12 @@ AllPages = Callable[[Connection, float], Awaitable[Listing[Entry]]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of list: its key in JSON, its noun, and how a server is asked for it."""
+    """One kind of list: its key in JSON, its noun, what its entries are known by, and how a server is asked for it."""
 
     key: str
     noun: str
+    uri: str
+    heading: str
     one_page: OnePage
     all_pages: AllPages
 
@@ -50,8 +52,8 @@ async def _all_templates(connection: Connection, timeout: float) -> Listing[Entr
     return await connection.list_all_resource_templates(timeout=timeout)
 
 
-RESOURCES = Kind("resources", "resource", _resources, _all_resources)
-TEMPLATES = Kind("resourceTemplates", "resource template", _templates, _all_templates)
+RESOURCES = Kind("resources", "resource", "uri", "uri", _resources, _all_resources)
+TEMPLATES = Kind("resourceTemplates", "resource template", "uriTemplate", "uri template", _templates, _all_templates)
 
 
 async def show(
@@ -126,12 +128,12 @@ def _left_out(entry: BadEntry) -> str:
 
 
 def _print(kind: Kind, entries: list[dict[str, Any]], bad: list[tuple[str, BadEntry]]) -> None:
-    key = "uri" if kind is RESOURCES else "uriTemplate"
     rows = [
-        (entry["server"], str(entry.get(key, "-")), str(entry.get("name", "-")), str(entry.get("mimeType") or "-"))
+        (entry["server"], str(entry.get(kind.uri, "-")), str(entry.get("name", "-")), str(entry.get("mimeType") or "-"))
         for entry in entries
     ]
-    heading = "uri" if kind is RESOURCES else "uri template"
-    print_table(Table(("server", heading, "name", "type"), rows, f"no server lists a {kind.noun}"))
+    print_table(Table(("server", kind.heading, "name", "type"), rows, f"no server lists a {kind.noun}"))
+    if kind is TEMPLATES and rows:
+        say("`interlock mcp read SERVER TEMPLATE --set NAME=VALUE` fills one in and reads it")
     for server, entry in bad:
         complain(f"{server}: {_left_out(entry)}")

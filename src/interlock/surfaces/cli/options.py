@@ -21,3 +21,7 @@ ServerOption = Annotated[str | None, typer.Argument(metavar="[SERVER]", help="As
 CursorOption = Annotated[
     str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where a page of SERVER ended.")
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="A value of the template or prompt; may be repeated."),
+]
