@@ -148,6 +148,20 @@ async def test_an_answer_with_another_id_is_dropped_and_counted(wrong: dict[str,
     assert kinds(dispatcher) == {kind: 1}
 
 
+@requirement("CON-7", "CON-9")
+async def test_the_response_to_one_request_cannot_answer_another() -> None:
+    async with live() as (dispatcher, channel), anyio.create_task_group() as group:
+        calls = [Call(group, dispatcher) for _ in range(2)]
+        await channel.until_sent(2)
+        for foreign in (2, "2"):
+            dispatcher.message({"jsonrpc": "2.0", "id": foreign, "result": {"v": "forged"}}, 1)
+        dispatcher.message([{"jsonrpc": "2.0", "id": 2, "error": {"code": 1, "message": "forged"}}], 1)
+        dispatcher.message({"jsonrpc": "2.0", "id": 1, "result": {"v": "first"}}, 1)
+        dispatcher.message({"jsonrpc": "2.0", "id": 2, "result": {"v": "second"}})
+        assert [await call.outcome() for call in calls] == [{"v": "first"}, {"v": "second"}]
+    assert kinds(dispatcher) == {"foreign_answer": 3}
+
+
 async def test_an_id_that_comes_back_as_a_string_is_better_than_no_answer() -> None:
     async with live() as (dispatcher, channel), anyio.create_task_group() as group:
         call = Call(group, dispatcher)

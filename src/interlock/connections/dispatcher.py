@@ -294,6 +294,8 @@ class Dispatcher:
         if type(message) is dict:
             if "method" in message:
                 self._take(message, within)
+            elif _is_foreign(message.get("id"), within):
+                self.diagnostic("foreign_answer", f"an answer to {message['id']!r} in the response to {within!r}"[:500])
             else:
                 self._answer(message)
         elif type(message) is list:  # a batch of 2025-03-26
@@ -488,6 +490,12 @@ class Dispatcher:
                 await self._send(self._posts.popleft())
         finally:
             self._posting = False
+
+
+def _is_foreign(request_id: Any, within: RequestId | None) -> bool:
+    """Whether an answer came in the response to another request (specification 2025-11-25 basic/transports: a
+    response holds the answer to its own request). Ids of another type are told apart by their text alone."""
+    return within is not None and isinstance(request_id, int | str) and str(request_id) != str(within)
 
 
 def _progress(params: Mapping[str, Any]) -> Progress | None:
