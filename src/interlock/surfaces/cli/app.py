@@ -13,7 +13,8 @@ from interlock.surfaces.cli.lazy_group import Place, lazy
 COMMANDS = {
     "exec": Place("exec_command", "Ask a model that can use your MCP servers."),
     "mcp": Place("mcp_commands", "Configure MCP servers, look at them and ask them."),
-    "threads": Place("threads_commands", "Look at stored threads."),
+    "threads": Place("threads_commands", "Look at stored threads, and change them."),
+    "memory": Place("memory_commands", "See which memories were used."),
     "app-server": Place("app_server_command", "Serve programs over JSON-RPC."),
     "demo": Place("demo_command", "See what Interlock does: no network, no keys."),
 }

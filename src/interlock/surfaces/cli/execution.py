@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 
 from interlock import models
+from interlock.configuration import ModelConfig
 from interlock.host.host import Host
 from interlock.surfaces.cli.event_json import event_json
 from interlock.surfaces.cli.opening import home
@@ -36,7 +37,7 @@ async def execute(
     if not text.strip():
         raise InvalidRequest("cannot ask nothing: the prompt is blank; write what the model shall do")
     host = Host.open(config, home=home(), project=Path.cwd(), approvals="allow" if allow_tools else "deny")
-    asked = _model(host, model)
+    asked = model_for(host.configuration.model, model)
     for problem in host.problems:
         warn(str(problem))
     await closing.enter_async_context(host)
@@ -49,9 +50,8 @@ async def execute(
     return 0
 
 
-def _model(host: Host, name: str | None) -> Model:
+def model_for(config: ModelConfig, name: str | None) -> Model:
     """The model to ask; a missing name or key is found before any server is started."""
-    config = host.configuration.model
     if name is None and config.name is None:
         raise InvalidRequest(
             'cannot ask a model: none is named; use --model MODEL, or write model = "MODEL" into config.toml'

@@ -41,10 +41,10 @@ async def show_list(limit: int, as_json: bool, closing: AsyncExitStack) -> None:
     rows = [
         (
             record.thread_id,
-            _time(record.updated_at),
+            time_text(record.updated_at),
             str(record.turns),
             record.model or "-",
-            record.name or record.preview,
+            f"{'(archived) ' if record.archived else ''}{record.name or record.preview}",
         )
         for record in records
     ]
@@ -53,14 +53,13 @@ async def show_list(limit: int, as_json: bool, closing: AsyncExitStack) -> None:
 
 async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
     store = await _store(closing)
-    record = None if store is None else await _find(store, thread)
-    if store is None or record is None:
-        raise InvalidRequest(f"there is no thread {thread!r}; `interlock threads list` shows them")
+    record = await find_thread(store, thread)
+    assert store is not None  # noqa: S101 -- a thread was found in it
     events = [event async for event in store.read(record.thread_id)]
     if as_json:
         print_json({"thread": _record(record), "events": [event_json(event) for event in events]})
         return
-    say(f"thread {record.thread_id}, {record.turns} turns, updated {_time(record.updated_at)}")
+    say(f"thread {record.thread_id}, {record.turns} turns, updated {time_text(record.updated_at)}")
     _print_catalogue(events)
     _print_calls(events)
     print_text(_last_message(events) or "(no message)")
@@ -72,14 +71,18 @@ async def _store(closing: AsyncExitStack) -> EventStore | None:
     return await closing.enter_async_context(open_store(file)) if file.exists() else None
 
 
-async def _find(store: EventStore, beginning: str) -> ThreadRecord | None:
-    exact = await store.find(beginning)
-    if exact is not None or not beginning:
+async def find_thread(store: EventStore | None, beginning: str) -> ThreadRecord:
+    """The thread whose id begins so. InvalidRequest: there is none, or several."""
+    exact = await store.find(beginning) if store is not None and beginning else None
+    if exact is not None:
         return exact
-    matches = [r for r in await store.threads(limit=SEARCHED) if r.thread_id.startswith(beginning)]
+    threads = await store.threads(limit=SEARCHED) if store is not None else ()
+    matches = [record for record in threads if beginning and record.thread_id.startswith(beginning)]
     if len(matches) > 1:
         raise InvalidRequest(f"{beginning!r} begins {len(matches)} ids; write more of it")
-    return matches[0] if matches else None
+    if not matches:
+        raise InvalidRequest(f"there is no thread {beginning!r}; `interlock threads list` shows them")
+    return matches[0]
 
 
 def _print_catalogue(events: Sequence[StoredEvent]) -> None:
@@ -106,7 +109,7 @@ def _print_calls(events: Sequence[StoredEvent]) -> None:
             case _:
                 pass
     rows = [
-        (item.id, item.server, item.tool, _time(at), _duration(item), _outcome(item)) for at, item in calls.values()
+        (item.id, item.server, item.tool, time_text(at), _duration(item), _outcome(item)) for at, item in calls.values()
     ]
     print_table(Table(("call", "server", "tool", "began", "took", "outcome"), rows, "no tool was called"))
 
@@ -140,5 +143,5 @@ def _duration(item: McpToolCallItem) -> str:
     return "-" if item.duration is None else f"{item.duration} ms"
 
 
-def _time(milliseconds: int) -> str:
+def time_text(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -5,14 +5,19 @@ Never: opens the store; the module imported inside does.
 """
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from interlock.surfaces.cli.lazy_group import new_app
-from interlock.surfaces.cli.options import JsonOption
+from interlock.surfaces.cli.options import ConfigOption, JsonOption
 
-app = new_app("Look at stored threads.")
+ThreadArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The thread's id, or a beginning that only it has.")
+]
+
+app = new_app("Look at stored threads, and change them.")
 
 
 @app.command("list")
@@ -28,10 +33,98 @@ def list_threads(
 
 @app.command("show")
 def show_thread(
-    thread: Annotated[str, typer.Argument(metavar="ID", help="The thread's id, or a beginning that only it has.")],
+    thread: ThreadArgument,
     json: JsonOption = False,
 ) -> int:
     """Show a thread: the tools its model saw, every call, and the last message."""
     from interlock.surfaces.cli import running, stored_threads
 
     return running.run(partial(stored_threads.show_one, thread, json))
+
+
+@app.command("resume")
+def resume_thread(thread: ThreadArgument, json: JsonOption = False) -> int:
+    """Show what was interrupted when a thread's host was killed, and make the thread ready to go on."""
+    from interlock.surfaces.cli import kept_threads, running
+
+    return running.run(partial(kept_threads.resume, thread, json))
+
+
+@app.command("fork")
+def fork_thread(
+    thread: ThreadArgument,
+    turn: Annotated[
+        str | None, typer.Option("--turn", metavar="TURN", help="The last turn to take along; default: all.")
+    ] = None,
+) -> int:
+    """Make a new thread that begins where this one is; print its id."""
+    from interlock.surfaces.cli import kept_threads, running
+
+    return running.run(partial(kept_threads.fork, thread, turn))
+
+
+@app.command("rollback")
+def roll_back_thread(
+    thread: ThreadArgument,
+    turns: Annotated[int, typer.Option("--turns", "-n", min=1, help="How many turns to drop, from the last one on.")] = 1,
+) -> int:
+    """Drop a thread's last turns; what they did in the world stays done."""
+    from interlock.surfaces.cli import kept_threads, running
+
+    return running.run(partial(kept_threads.rollback, thread, turns))
+
+
+@app.command("compact")
+def compact_thread(
+    thread: ThreadArgument,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="MODEL", help="Instead of the configuration's model.")
+    ] = None,
+    config: ConfigOption = None,
+) -> int:
+    """Have the model summarise a thread; the summary takes the place of its history, and is printed."""
+    from interlock.surfaces.cli import kept_threads, running
+
+    return running.run(partial(kept_threads.compact, thread, model, config))
+
+
+@app.command("export")
+def export_thread(
+    thread: ThreadArgument,
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A new file; default: stdout.")] = None,
+) -> int:
+    """Write a thread as lines of JSON that `import` takes."""
+    from interlock.surfaces.cli import kept_threads, running
+
+    return running.run(partial(kept_threads.export, thread, file))
+
+
+@app.command("import")
+def import_thread(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote, or - for stdin.")],
+    new: Annotated[bool, typer.Option("--new", help="Give it a new id; default: its own, if it is free.")] = False,
+) -> int:
+    """Store an exported thread, and print its id."""
+    from interlock.surfaces.cli import kept_threads, running
+
+    return running.run(partial(kept_threads.bring_in, file, new))
+
+
+@app.command("archive")
+def archive_thread(
+    thread: ThreadArgument, undo: Annotated[bool, typer.Option("--undo", help="Take it back.")] = False
+) -> int:
+    """Put a thread away in lists."""
+    from interlock.surfaces.cli import kept_threads, running
+
+    return running.run(partial(kept_threads.archive, thread, undo))
+
+
+@app.command("delete")
+def delete_thread(
+    thread: ThreadArgument, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False
+) -> int:
+    """Forget a thread for ever."""
+    from interlock.surfaces.cli import kept_threads, running
+
+    return running.run(partial(kept_threads.delete, thread, yes))
