@@ -242,6 +242,15 @@ async def test_a_version_that_nobody_knows_is_named(version: Any) -> None:
     assert repr(version) in error.message
 
 
+@pytest.mark.parametrize("supported", [["2024-11-05", "2099-01-01"], ["2025-11-25"], [], "2024-11-05", None])
+async def test_a_server_that_refuses_every_version_is_asked_no_more_than_twice(supported: Any) -> None:
+    data = {"supported": supported, "requested": "2025-11-25"}
+    refused = {"code": -32602, "message": "Unsupported protocol version", "data": data}
+    error = await refusal(scripted({"initialize": [{"error": refused}]}))
+    assert (error.kind, error.rpc_code) == ("rejected", -32602)
+    assert "Unsupported protocol version" in error.message
+
+
 async def test_a_server_that_refuses_initialize_is_quoted() -> None:
     locked = {"code": -32603, "message": "database is locked"}
     error = await refusal(scripted({"initialize": [{"stderr": "pid 7 holds it\n"}, {"error": locked}]}))

@@ -148,7 +148,7 @@ class _Negotiation:
                 raise DiedOnProbe(error) from error
             raise
         try:
-            return await self._initialize(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS[-1])
+            return await self._initialize_newest()
         except ServerFailed as error:
             if error.kind != "rejected" or not (silent or error.rpc_code == UNSUPPORTED_PROTOCOL_VERSION):
                 raise
@@ -156,7 +156,7 @@ class _Negotiation:
 
     async def _initialize_first(self) -> Negotiated:
         try:
-            return await self._initialize(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS[-1])
+            return await self._initialize_newest()
         except ServerFailed as error:
             if error.kind != "rejected":
                 raise
@@ -225,6 +225,20 @@ class _Negotiation:
         )
 
     # ------------------------------------------------------------------ handshake
+
+    async def _initialize_newest(self) -> Negotiated:
+        """The newest version; the newest that the server names, if it refuses that one instead of offering its own
+        (specification 2025-11-25 basic/lifecycle: Error Handling)."""
+        newest = self._sdk.HANDSHAKE_PROTOCOL_VERSIONS[-1]
+        try:
+            return await self._initialize(newest)
+        except ServerFailed as error:
+            supported = error.rpc_data.get("supported") if isinstance(error.rpc_data, Mapping) else None
+            versions = supported if isinstance(supported, list) else []
+            older = [known for known in self._sdk.HANDSHAKE_PROTOCOL_VERSIONS[:-1] if known in versions]
+            if not older:
+                raise
+        return await self._initialize(older[-1])
 
     async def _initialize(self, version: str) -> Negotiated:
         self._version = version
