@@ -17,7 +17,7 @@ from interlock.vocabulary.conversation import (
     TextPart,
     UserEntry,
 )
-from interlock.vocabulary.errors import ModelFailed
+from interlock.vocabulary.errors import InvalidRequest, ModelFailed
 from interlock.vocabulary.event import CallEnded, CallStarted, MessageCompleted, StepCaptured, TurnEnded
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem
 from interlock.vocabulary.json import JsonObject
@@ -235,3 +235,49 @@ async def test_a_turn_that_waits_for_its_model_can_be_interrupted(tmp_path: Path
 
         assert await turn.finished() == TurnResult(turn_id=TURN, status="interrupted", last_message="thinking")
         assert room.items() == []
+
+
+@requirement("TRN-1")
+async def test_what_the_user_says_meanwhile_is_heard_at_the_next_sampling(tmp_path: Path) -> None:
+    async with open_room(tmp_path, notes()) as room:
+
+        def steer(request: ModelRequest) -> Call:
+            turn.steer("the red one")
+            return Call(SEARCH)
+
+        def and_again(request: ModelRequest) -> Say:
+            turn.steer("and a blue one")
+            return Say("red")
+
+        model = ScriptedModel(steer, and_again, Say("red and blue"))
+        turn = await room.turn(model)
+        await turn.run()
+
+        assert (await turn.finished()).last_message == "red and blue"
+        assert [type(entry) for entry in room.journal.state.entries] == [
+            UserEntry,
+            CallEntry,
+            OutputEntry,
+            UserEntry,
+            AssistantEntry,
+            UserEntry,
+            AssistantEntry,
+        ]
+        with pytest.raises(InvalidRequest, match="has come to its end"):
+            turn.steer("too late")
+
+
+@requirement("TRN-1")
+async def test_what_was_said_to_a_turn_that_fails_is_kept(tmp_path: Path) -> None:
+    async with open_room(tmp_path, notes()) as room:
+
+        def steer(request: ModelRequest) -> Fail:
+            turn.steer("wait")
+            return Fail()
+
+        turn = await room.turn(ScriptedModel(steer))
+        await turn.run()
+
+        assert (await turn.finished()).status == "failed"
+        assert room.journal.state.entries[-1] == UserEntry(content=(TextPart(text="wait"),))
+        assert len(await ends(room)) == 1

@@ -30,8 +30,8 @@ from interlock.threads.notices import Notices, NoticeStream
 from interlock.threads.reading import read_for_call
 from interlock.threads.servers import DEFAULT_GRACE, Servers
 from interlock.threads.step import Step
-from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest
-from interlock.vocabulary.conversation import Part, TextPart, UserEntry
+from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest, as_parts
+from interlock.vocabulary.conversation import Part, UserEntry
 from interlock.vocabulary.errors import InterlockError, InvalidRequest
 from interlock.vocabulary.event import (
     EntriesRecorded,
@@ -244,7 +244,7 @@ class Thread:
             InvalidRequest: a turn is running already (TRN-1), there is no model, or the Thread is closed.
             StorageFailed: the start could not be stored.
         """
-        parts = (TextPart(text=user_input),) if isinstance(user_input, str) else tuple(user_input)
+        parts = as_parts(user_input)
         chosen = model or self._default_model()
         request = TurnRequest(
             input=parts,

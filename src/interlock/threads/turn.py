@@ -16,9 +16,18 @@ from interlock.threads.compaction import compacted
 from interlock.threads.identity import new_id
 from interlock.threads.sampling import Sampling
 from interlock.threads.step import CallResult, Step
-from interlock.vocabulary.conversation import CallEntry, ModelEvent, ModelRequest, OutputEntry, Part, TextPart
-from interlock.vocabulary.errors import InterlockError, ModelFailed, StorageFailed
-from interlock.vocabulary.event import EntriesRecorded, Event, TurnEnded, TurnStatus
+from interlock.vocabulary.conversation import (
+    CallEntry,
+    ModelEvent,
+    ModelRequest,
+    OutputEntry,
+    Part,
+    TextPart,
+    UserEntry,
+)
+from interlock.vocabulary.errors import InterlockError, InvalidRequest, ModelFailed, StorageFailed
+from interlock.vocabulary.event import EntriesRecorded, Event, MessageCompleted, TurnEnded, TurnStatus
+from interlock.vocabulary.item import UserMessageItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import DeltaNotice, Notice, WarningNotice
 from interlock.vocabulary.ports import Clock, Model
@@ -87,6 +96,9 @@ class Turn:
         self._done = anyio.Event()
         self._last_message: str | None = None
         self._compacted: int | None = None
+        self._said: list[tuple[Part, ...]] = []
+        """What the user said meanwhile and the model has not heard yet."""
+        self._closed = False
         self._result: TurnResult | None = None
         self._defect: Exception | None = None
 
@@ -113,6 +125,18 @@ class Turn:
             raise self._defect
         return self._result
 
+    def steer(self, user_input: str | Sequence[Part]) -> None:
+        """Say more while the turn runs: the model hears it before its next sampling, and there will be one.
+
+        It becomes a message of the user then, or at the turn's end, however that comes about.
+
+        Raises:
+            InvalidRequest: the turn has come to its end.
+        """
+        if self._closed:
+            raise InvalidRequest(f"turn {self._id} has come to its end; start another one")
+        self._said.append(as_parts(user_input))
+
     async def interrupt(self) -> None:
         """End the turn as interrupted: its calls are cancelled and each writes its end. Returns once it has ended."""
         self._scope.cancel()
@@ -131,11 +155,13 @@ class Turn:
         except Exception as defect:
             status, error, self._defect = "failed", f"the turn broke inside the host ({type(defect).__name__})", defect
         finally:
+            self._closed = True
             await self._end(status, error)
 
     async def _end(self, status: TurnStatus, error: str | None) -> None:
         result = TurnResult(turn_id=self._id, status=status, error=error, last_message=self._last_message)
         try:
+            await self._take_in()
             await self._record(TurnEnded(turn_id=self._id, status=status, error=error, last_message=self._last_message))
         except StorageFailed as failure:
             result = TurnResult(turn_id=self._id, status="failed", error=failure.message)
@@ -145,16 +171,29 @@ class Turn:
 
     async def _converse(self) -> None:
         for _ in range(self._request.max_steps):
+            await self._take_in()
             await self._compact_if_due()
             async with self._room.open_step(self._id) as step:
                 calls = await self._sample(step)
-                if not calls:
+                if not calls and not self._said:
+                    self._closed = True  # nothing is awaited in between: what is said now is for another turn
                     return
-                await self._answer(step, calls)
+                if calls:
+                    await self._answer(step, calls)
         raise ModelFailed(
             f"the turn was stopped after {self._request.max_steps} steps: the model kept calling tools; "
             "ask for less at once, or raise max_steps"
         )
+
+    async def _take_in(self) -> None:
+        """Record what the user said since the last sampling."""
+        said, self._said = self._said, []
+        for parts in said:
+            item = UserMessageItem(id=new_id(self._room.clock), content=parts)
+            await self._record(
+                MessageCompleted(turn_id=self._id, item=item),
+                EntriesRecorded(turn_id=self._id, entries=(UserEntry(content=parts),)),
+            )
 
     async def _compact_if_due(self) -> None:
         """Before a sampling that would take in too much. Without a summary the turn goes on with what there is."""
@@ -231,6 +270,10 @@ class Turn:
         if events:
             with anyio.CancelScope(shield=True):
                 await self._room.journal.record_all(events)
+
+
+def as_parts(user_input: str | Sequence[Part]) -> tuple[Part, ...]:
+    return (TextPart(text=user_input),) if isinstance(user_input, str) else tuple(user_input)
 
 
 def _output(call: CallEntry, result: CallResult | None) -> OutputEntry:

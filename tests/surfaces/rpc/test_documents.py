@@ -26,7 +26,7 @@ def test_the_reference_is_that_of_the_table() -> None:
 
 @requirement("RPC-1")
 def test_every_method_and_notification_of_the_wire_in_scope_is_there() -> None:
-    assert set(METHODS) <= set(TABLE["methods"])
+    assert set(METHODS) == set(TABLE["methods"])
     assert set(NOTIFICATIONS) == set(TABLE["notifications"])
     assert set(SERVER_REQUESTS) == set(TABLE["serverRequests"])
 

@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from interlock.testing import Call, Gate, Say, ScriptedModel, Wait
+from interlock.vocabulary.conversation import TextDelta
 from tests.manifest import requirement
 from tests.surfaces.rpc.conftest import READ_ONLY, Serve
 from tests.surfaces.rpc.driver import Desk, Refused
@@ -166,6 +167,25 @@ async def test_an_interrupted_turn_ends_once_and_the_next_one_runs(serve: Serve)
         await client.until(
             lambda m: m.get("method") == "turn/completed" and m["params"]["turn"]["status"] == "completed"
         )
+
+
+async def test_a_message_that_was_cut_off_ends_with_what_was_heard_of_it(serve: Serve) -> None:
+    gate = Gate()
+
+    class Halting(ScriptedModel):
+        async def sample(self, request: Any) -> Any:
+            yield TextDelta(text="half")
+            await gate.wait()
+
+    async with serve(model=Halting()) as desk:
+        client = await desk.connect()
+        thread_id = (await client.request("thread/start"))["thread"]["id"]
+        turn = await client.request("turn/start", threadId=thread_id, input=[{"type": "text", "text": "go"}])
+        delta = await client.news("item/agentMessage/delta")
+        await client.request("turn/interrupt", threadId=thread_id, turnId=turn["turn"]["id"])
+        assert (await client.completion(turn["turn"]["id"]))["status"] == "interrupted"
+        ended = [m["params"]["item"] for m in client.messages if m.get("method") == "item/completed"]
+        assert (ended[-1]["id"], ended[-1]["text"]) == (delta["itemId"], "half")
 
 
 async def test_a_failed_turn_says_why_and_ends(serve: Serve) -> None:
@@ -351,3 +371,84 @@ async def test_requests_about_one_thread_are_served_in_the_order_in_which_they_c
         with anyio.fail_after(10):
             while client.transport.closed is False:
                 await client.transport.news.wait()
+
+
+@requirement("RPC-1")
+async def test_a_running_turn_is_told_more(serve: Serve) -> None:
+    gate = Gate()
+    model = ScriptedModel([Wait(gate), Say("one")], Say("two"))
+    async with serve(model=model) as desk:
+        client = await desk.connect()
+        thread_id = (await client.request("thread/start"))["thread"]["id"]
+        said = [{"type": "text", "text": "go"}]
+        turn = (await client.request("turn/start", threadId=thread_id, input=said))["turn"]
+        more = {"threadId": thread_id, "input": [{"type": "text", "text": "and more"}]}
+        with pytest.raises(Refused):
+            await client.request("turn/steer", expectedTurnId="another", **more)
+        assert await client.request("turn/steer", expectedTurnId=turn["id"], **more) == {"turnId": turn["id"]}
+        gate.open()
+        await client.completion(turn["id"])
+        read = await client.request("thread/read", threadId=thread_id, includeTurns=True)
+        said_and_answered = [item["type"] for item in read["thread"]["turns"][0]["items"]]
+        assert said_and_answered == ["userMessage", "agentMessage", "userMessage", "agentMessage"]
+        with pytest.raises(Refused):
+            await client.request("turn/steer", expectedTurnId=turn["id"], **more)
+
+
+async def test_settings_of_a_turn_hold_for_the_later_ones_and_are_told(serve: Serve) -> None:
+    model = ScriptedModel(Say("one"), Say("two"))
+    async with serve(model=model) as desk:
+        client = await desk.connect()
+        started = await client.request("thread/start", baseInstructions="Be brief.", developerInstructions="Be kind.")
+        thread_id = started["thread"]["id"]
+        mode = {"mode": "default", "settings": {"model": "", "developer_instructions": "Be bold."}}
+        for extra in ({}, {"collaborationMode": mode}):
+            said = [{"type": "text", "text": "go"}]
+            turn = await client.request("turn/start", threadId=thread_id, input=said, **extra)
+            await client.completion(turn["turn"]["id"])
+        assert [request.instructions for request in model.requests] == [
+            "Be brief.\n\nBe kind.",
+            "Be brief.\n\nBe bold.",
+        ]
+        settings = (await client.news("thread/settings/updated"))["threadSettings"]
+        assert settings["collaborationMode"]["settings"]["developer_instructions"] == "Be bold."
+        with pytest.raises(Refused, match="not in use"):
+            await client.request("thread/start", modelProvider="another")
+
+
+PICTURE = {"type": "image", "url": "data:image/png;base64,AAE="}
+
+
+@pytest.mark.parametrize(
+    ("item", "heard"),
+    [
+        (
+            {"type": "image", "url": "data:image/png;base64,AAE="},
+            {"type": "image", "url": "data:image/png;base64,AAE="},
+        ),
+        ({"type": "audio", "url": "data:audio/wav,ab"}, {"type": "audio", "url": "data:audio/wav;base64,YWI="}),
+        ({"type": "localImage", "path": "FILE"}, PICTURE),
+        ({"type": "image", "url": "https://example.com/x.png"}, None),
+        ({"type": "image", "url": "data:image/png;base64,!"}, None),
+        ({"type": "localImage", "path": "/nowhere.png"}, None),
+        ({"type": "unheard"}, None),
+    ],
+)
+async def test_a_turn_takes_images_and_sounds_and_opens_no_address(
+    serve: Serve, tmp_path: Any, item: dict[str, Any], heard: dict[str, Any] | None
+) -> None:
+    file = tmp_path / "picture.png"
+    file.write_bytes(b"\x00\x01")
+    item = {**item, "path": str(file)} if item.get("path") == "FILE" else item
+    async with serve(model=ScriptedModel(Say("one"))) as desk:
+        client = await desk.connect()
+        thread_id = (await client.request("thread/start"))["thread"]["id"]
+        if heard is None:
+            with pytest.raises(Refused) as refused:
+                await client.request("turn/start", threadId=thread_id, input=[item])
+            assert refused.value.code == -32600
+            return
+        turn = await client.request("turn/start", threadId=thread_id, input=[item])
+        await client.completion(turn["turn"]["id"])
+        said = await client.until(lambda m: m.get("method") == "item/started")
+        assert said["params"]["item"]["content"] == [heard]

@@ -4,7 +4,6 @@ Owns: the order and the completeness of a thread's notifications: every item beg
 Never: waits, sends, or reads a thread.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +17,7 @@ from interlock.vocabulary.event import (
     QuestionAsked,
     QuestionDeclined,
     QuestionWithdrawn,
+    StepCaptured,
     StoredEvent,
     ThreadArchived,
     ThreadCompacted,
@@ -52,11 +52,11 @@ class Translator:
         self._turn = open_turn
         self._turn_began = 0
         self._last_message: shapes.ThreadItem | None = None
-        self._writing: set[str] = set()
+        self._writing: dict[str, str] = {}
+        """Messages that have begun, with what was told of their text."""
         self._written: set[str] = set()
-        self._begun: deque[str] = deque([open_turn] if open_turn else (), maxlen=8)
+        self._sampling = open_turn is not None
         self._early: list[DeltaNotice] = []
-        """Deltas of a turn of whose start we have not heard yet: notices may overtake events."""
         self._questions: set[str] = set(open_questions)
 
     @property
@@ -80,9 +80,13 @@ class Translator:
             case MessageCompleted() as message:
                 yield from self._message(message, stored.at)
             case CallStarted() as call:
+                self._sampling = False
                 yield self._item("item/started", call.turn_id, call.item, "startedAtMs", stored.at)
             case CallEnded() as call:
                 yield self._item("item/completed", call.turn_id, call.item, "completedAtMs", stored.at)
+            case StepCaptured():
+                self._sampling = True
+                yield from self._catch_up(stored.at)
             case UsageRecorded() as recorded:
                 yield self._tokens(recorded)
             case ThreadNamed() as named:
@@ -120,17 +124,15 @@ class Translator:
 
     def _begin_turn(self, event: TurnStarted, at: int) -> News:
         self._turn, self._turn_began, self._last_message = event.turn_id, at, None
-        self._begun.append(event.turn_id)
         self._writing.clear()
         self._written.clear()
         yield self._status()
         yield "turn/started", self._about(turn=projection.new_turn(event.turn_id, at))
-        early, self._early = self._early, []
-        for notice in early:
-            yield from self._delta(notice, at)
 
     def _end_turn(self, event: TurnEnded, at: int) -> News:
-        self._turn = None
+        self._turn, self._sampling = None, False
+        self._early = [notice for notice in self._early if notice.turn_id != event.turn_id]
+        yield from self._broken_off(event.turn_id, at)
         turn = projection.new_turn(event.turn_id, self._turn_began or at)
         turn["status"] = projection.TURN_STATUS[event.status]
         turn["completedAt"] = projection.seconds(at)
@@ -147,9 +149,13 @@ class Translator:
 
     def _message(self, event: MessageCompleted, at: int) -> News:
         item = event.item
+        if isinstance(item, AgentMessageItem):
+            self._sampling = True
+            yield from self._catch_up(at)
+            self._sampling = False
         if item.id not in self._writing:
             yield self._item("item/started", event.turn_id, item, "startedAtMs", at)
-        self._writing.discard(item.id)
+        self._writing.pop(item.id, None)
         self._written.add(item.id)
         completed = self._item("item/completed", event.turn_id, item, "completedAtMs", at)
         if isinstance(item, AgentMessageItem):
@@ -157,19 +163,33 @@ class Translator:
         yield completed
 
     def _delta(self, notice: DeltaNotice, now: int) -> News:
-        if notice.turn_id not in self._begun and len(self._early) < EARLY_LIMIT:
-            self._early.append(notice)
-            return
-        if notice.turn_id != self._turn or notice.item_id in self._written:
-            return  # late: the message is whole, or broken off
+        """Notices and events come on two ways; a message begins only in its turn, after what went before it."""
+        if notice.item_id in self._written or len(self._early) >= EARLY_LIMIT:
+            return  # late: the message is whole
         if notice.item_id not in self._writing:
-            self._writing.add(notice.item_id)
+            if not self._sampling or notice.turn_id != self._turn:
+                self._early.append(notice)
+                return
+            self._writing[notice.item_id] = ""
             begun = projection.agent_message(notice.item_id, "")
             yield "item/started", self._about(turnId=notice.turn_id, item=begun, startedAtMs=now)
-        yield (
-            "item/agentMessage/delta",
-            self._about(turnId=notice.turn_id, itemId=notice.item_id, delta=notice.text),
-        )
+        self._writing[notice.item_id] += notice.text
+        about = self._about(turnId=notice.turn_id, itemId=notice.item_id, delta=notice.text)
+        yield "item/agentMessage/delta", about
+
+    def _broken_off(self, turn_id: str, at: int) -> News:
+        """Messages that the end of their turn cut off: what began ends, with what was heard of it."""
+        for item_id, text in self._writing.items():
+            item = projection.agent_message(item_id, text)
+            yield "item/completed", self._about(turnId=turn_id, item=item, completedAtMs=at)
+            self._written.add(item_id)
+        self._writing.clear()
+
+    def _catch_up(self, at: int) -> News:
+        """Deltas that came before their sampling was known to have begun."""
+        early, self._early = self._early, []
+        for notice in early:
+            yield from self._delta(notice, at)
 
     def _item(self, method: str, turn_id: str, item: ThreadItem, when: str, at: int) -> tuple[str, dict[str, Any]]:
         return method, {

@@ -17,6 +17,7 @@ from interlock.surfaces.rpc.method import Context, Method, Params
 from interlock.surfaces.rpc.settings import model_named, settings_shape
 from interlock.surfaces.rpc.threads import EmptyResult, OfThread
 from interlock.surfaces.rpc.turn_input import UserInput, parts_of
+from interlock.threads.turn import Turn
 from interlock.vocabulary.errors import InvalidRequest
 
 
@@ -91,13 +92,25 @@ def _adopt(application: Application, live: LiveThread, settings: TurnSettings) -
     live.tell([("thread/settings/updated", about)])
 
 
+async def steer(context: Context, params: SteerParams) -> SteerResult:
+    parts = await parts_of(params.input)
+    turn = running(context, params.thread_id, params.expected_turn_id)
+    turn.steer(parts)
+    return {"turnId": turn.id}
+
+
 async def interrupt(context: Context, params: InterruptParams) -> EmptyResult:
-    thread = context.application.loaded(params.thread_id).thread
-    turn = thread.running_turn
-    if turn is None or turn.id != params.turn_id:
-        raise InvalidRequest(f"thread {thread.id} is not running turn {params.turn_id[:100]!r}; it may have ended")
-    await turn.interrupt()
+    await running(context, params.thread_id, params.turn_id).interrupt()
     return {}
+
+
+def running(context: Context, thread_id: str, turn_id: str) -> Turn:
+    """The running turn, if it is the one that is meant. InvalidRequest: it is not."""
+    thread = context.application.loaded(thread_id).thread
+    turn = thread.running_turn
+    if turn is None or turn.id != turn_id:
+        raise InvalidRequest(f"thread {thread.id} is not running turn {turn_id[:100]!r}; it may have ended")
+    return turn
 
 
 METHODS: Final = (
@@ -107,6 +120,15 @@ METHODS: Final = (
         result=TurnStartResult,
         run=start,
         says="Begin a turn of a loaded thread; `turn/completed` tells its end. This connection follows the thread.",
+        in_thread_order=True,
+        answers_first=True,
+    ),
+    Method(
+        name="turn/steer",
+        params=SteerParams,
+        result=SteerResult,
+        run=steer,
+        says="Say more to the running turn; the model hears it before its next sampling.",
         in_thread_order=True,
         answers_first=True,
     ),
