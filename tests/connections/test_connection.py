@@ -13,7 +13,7 @@ from interlock.connections.session import SessionHandlers
 from interlock.connections.startup import Backoff, Breaker, Recovery
 from interlock.connections.supervisor import Supervisor
 from interlock.vocabulary.errors import ServerFailed
-from interlock.vocabulary.server import HttpTransport, ServerConfig, ServerStatus
+from interlock.vocabulary.server import Diagnostic, HttpTransport, ServerConfig, ServerStatus
 from tests.connections.fakes import PATIENCE, TOOL, FakeServer, FakeSession, config, lost, until
 from tests.manifest import requirement
 
@@ -628,3 +628,17 @@ async def test_a_listing_that_takes_too_long_fails_those_whose_deadline_has_pass
     async with connected(server) as connection:
         error = await failure(connection.list_tools(timeout=0.02))
     assert error.kind == "deadline"
+
+
+@requirement("CON-8")
+async def test_what_a_server_printed_in_starts_that_failed_is_counted_in_its_report() -> None:
+    server = FakeServer()
+    seen = (Diagnostic(kind="noise", count=2, last="Booting"),)
+    server.refusals = [
+        ServerFailed("no answer", server="zoo", kind="deadline", diagnostics=seen, standard_error="oops\n")
+    ] * 2
+    async with connected(server, recovery=QUICK) as connection:
+        await until(lambda: status(connection) is ServerStatus.READY)
+        report = connection.report()
+        assert Diagnostic(kind="noise", count=5, last="session 1") in report.diagnostics
+        assert report.standard_error.startswith("oops\noops\n")

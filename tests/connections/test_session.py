@@ -276,3 +276,17 @@ async def test_a_question_is_answered_by_its_handler_while_the_calls_clock_stand
         assert caught.value.kind == "deadline"
         assert answered.is_set()
     assert answers[0]["result"] == {"action": "accept", "content": {"n": 4}}
+
+
+@requirement("CON-8")
+async def test_a_start_that_fails_shows_what_was_printed_instead_of_messages() -> None:
+    script = {"@start": [{"raw": "Booting\n\u001b[1mReady\u001b[0m\n"}], "initialize": [{"stderr": "oops\n"}]}
+    async with nothing_left_behind():
+        with pytest.raises(ServerFailed) as caught:
+            async with open_session(scripted(script), timeout=1.0, probe_timeout=0.1):
+                raise AssertionError("it opened")
+    assert caught.value.message.endswith(
+        "; its last words on stderr: oops; it printed 2 lines on stdout that are no messages, "
+        "the last: \\x1b[1mReady\\x1b[0m"
+    )
+    assert [(entry.kind, entry.count) for entry in caught.value.facts["diagnostics"]] == [("noise", 2)]

@@ -244,7 +244,8 @@ class _Opening:
                 probe_timeout=self.probe_timeout,
             )
         except ServerFailed as error:
-            raise _with_last_words(error, channel.standard_error) from error.__cause__
+            seen = dispatcher.diagnostics.report()
+            raise _with_last_words(error, channel.standard_error, seen) from error.__cause__
         dispatcher.requests.enabled = negotiated.era == "handshake"
         channel.adopted(negotiated.era, negotiated.protocol_version)
         stamp = Stamp(negotiated, capabilities, http=isinstance(config.transport, HttpTransport))
@@ -282,18 +283,26 @@ def _may_be_legacy_sse(error: ServerFailed) -> bool:
     return isinstance(status, int) and 400 <= status < 500 and status not in (401, 403, 408, 429)
 
 
-def _with_last_words(error: ServerFailed, standard_error: str) -> ServerFailed:
-    """A start-up error that shows what the server complained about."""
-    if not standard_error.strip() or "standard_error" in error.facts:
-        return error
-    facts = {name: value for name, value in error.facts.items() if name not in ("server", "kind", "effect")}
+def _with_last_words(error: ServerFailed, standard_error: str, seen: tuple[Diagnostic, ...]) -> ServerFailed:
+    """A start-up error that shows what the server complained about, and what it printed instead of messages.
+
+    Facts: `diagnostics`, for nobody else will know of them; `standard_error`.
+    """
+    message, facts = error.message, {"diagnostics": seen, **error.facts}
+    if standard_error.strip() and "standard_error" not in facts:
+        message += f"; its last words on stderr: {last_words(standard_error)}"
+        facts["standard_error"] = standard_error
+    noise = next((entry for entry in seen if entry.kind == "noise"), None)
+    if noise is not None and error.kind not in ("rejected", "unsupported"):
+        lines = "a line" if noise.count == 1 else f"{noise.count} lines"
+        message += f"; it printed {lines} on stdout that are no messages, the last: {noise.last}"
+    facts = {name: value for name, value in facts.items() if name not in ("server", "kind", "effect")}
     return ServerFailed(
-        f"{error.message}; its last words on stderr: {last_words(standard_error)}",
+        message,
         server=error.server,
         kind=error.kind,
         effect=error.effect,
         rpc_code=error.rpc_code,
         rpc_data=error.rpc_data,
-        standard_error=standard_error,
         **facts,
     )

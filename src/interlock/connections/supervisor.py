@@ -276,8 +276,7 @@ class Supervisor:
     def _left(self, session: Session) -> None:
         """The session is over, or about to be because we are closing."""
         self._session = None
-        self._past_diagnostics = merged(self._past_diagnostics, session.diagnostics())
-        self._past_standard_error = (self._past_standard_error + session.standard_error)[-STANDARD_ERROR_KEPT:]
+        self._remember(session.diagnostics(), session.standard_error)
         if self._closing:
             return
         error = session.failure or self._refusal("lost", "its session ended without a word")
@@ -287,9 +286,14 @@ class Supervisor:
         at_once = error.facts.get("session_lost") is True and not (self._reopened and lived < QUICK)
         self._failed(error, lived=lived, at_once=at_once)
 
+    def _remember(self, diagnostics: tuple[Diagnostic, ...], standard_error: str) -> None:
+        self._past_diagnostics = merged(self._past_diagnostics, diagnostics)
+        self._past_standard_error = (self._past_standard_error + standard_error)[-STANDARD_ERROR_KEPT:]
+
     def _broke(self, error: ServerFailed) -> None:
         """The start failed; or, after a life, closing did, which changes nothing any more."""
         if self.state.status is ServerStatus.STARTING:
+            self._remember(error.facts.get("diagnostics", ()), error.facts.get("standard_error", ""))
             self._failed(error, lived=0.0, at_once=False)
         elif self.state.status is ServerStatus.READY and not self._closing:
             self._session = None
