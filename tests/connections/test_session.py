@@ -290,3 +290,16 @@ async def test_a_start_that_fails_shows_what_was_printed_instead_of_messages() -
         "the last: \\x1b[1mReady\\x1b[0m"
     )
     assert [(entry.kind, entry.count) for entry in caught.value.facts["diagnostics"]] == [("noise", 2)]
+
+
+async def test_a_server_that_ends_right_after_its_first_answer_is_told_by_its_exit_status() -> None:
+    script = {"initialize": [{"result": {"protocolVersion": "2025-11-25"}}, {"exit": 3}]}
+    async with nothing_left_behind():
+        try:
+            async with open_session(scripted(script), timeout=PATIENCE) as session:
+                await session.ended.wait()  # it may have taken what follows the handshake before it ended
+                failure = session.failure
+        except ServerFailed as error:
+            failure = error
+    assert failure is not None
+    assert "ended with exit code 3" in failure.message

@@ -27,6 +27,8 @@ __all__ = ["OnNotification", "OnRequest", "RequestRefused", "Session", "SessionH
 
 CLIENT_ONLY_EXTENSIONS = frozenset({"openai/standard-form-input"})
 """Extensions between an application and its host, which no server is told of (CON-13)."""
+END_PATIENCE = 0.5
+"""Seconds to learn how a server ended that does not take our messages any more."""
 RESULT_TYPES = (None, "complete", "input_required")
 """2026-07-28: absent means complete; a type that is not known must not be read as complete (basic/index)."""
 
@@ -244,8 +246,9 @@ class _Opening:
                 probe_timeout=self.probe_timeout,
             )
         except ServerFailed as error:
+            cause = await _end_behind(error, dispatcher)
             seen = dispatcher.diagnostics.report()
-            raise _with_last_words(error, channel.standard_error, seen) from error.__cause__
+            raise _with_last_words(cause, channel.standard_error, seen) from error.__cause__
         dispatcher.requests.enabled = negotiated.era == "handshake"
         channel.adopted(negotiated.era, negotiated.protocol_version)
         stamp = Stamp(negotiated, capabilities, http=isinstance(config.transport, HttpTransport))
@@ -281,6 +284,15 @@ def _may_be_legacy_sse(error: ServerFailed) -> bool:
     (specification: Streamable HTTP, Backward Compatibility)."""
     status = error.facts.get("status")
     return isinstance(status, int) and 400 <= status < 500 and status not in (401, 403, 408, 429)
+
+
+async def _end_behind(error: ServerFailed, dispatcher: Dispatcher) -> ServerFailed:
+    """The end of the process, where a message could not be sent because of it: its exit status tells more."""
+    if error.kind in ("unavailable", "lost"):
+        with anyio.move_on_after(END_PATIENCE):
+            await dispatcher.over.wait()
+        return dispatcher.failure or error
+    return error
 
 
 def _with_last_words(error: ServerFailed, standard_error: str, seen: tuple[Diagnostic, ...]) -> ServerFailed:
