@@ -146,13 +146,15 @@ class Host:
         hooks: Hooks | None = None,
         elicitation: bool = True,
         grace: float = DEFAULT_GRACE,
+        policy: Callable[[Policy], Policy] = lambda policy: policy,
         watch: bool = False,
     ) -> "Host":
         """A Host with the configuration of these files (see `interlock.configuration.load`).
 
         `open("interlock.toml")` reads that file only; `open()` the home folder. What is wrong in
         the files stands in `problems`; the servers that are right can be used. `watch`: reload by
-        itself whenever the files change, while the Host is open (needs interlock[watch]).
+        itself whenever the files change, while the Host is open (needs interlock[watch]). `policy` makes
+        of every policy that is read the one that holds.
 
         Raises:
             InvalidRequest: a file cannot be read, or is malformed as a whole; watchfiles is missing.
@@ -166,8 +168,13 @@ class Host:
             elicitation=elicitation,
             grace=grace,
         )
-        host._read = partial(load, path, home=home, project=project, environment=environment)
-        host._configuration = host._read()
+        read = partial(load, path, home=home, project=project, environment=environment)
+
+        def read_and_adjust() -> Configuration:
+            configuration = read()
+            return replace(configuration, policy=policy(configuration.policy))
+
+        host._read, host._configuration = read_and_adjust, read_and_adjust()
         if watch:
             refuse_without_watchfiles()
             host._watched_files = watchable_files(path, home=home, project=project, environment=environment)

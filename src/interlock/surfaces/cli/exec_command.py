@@ -5,7 +5,8 @@ Never: runs anything; the module imported inside does.
 """
 
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,9 +26,26 @@ def execute(
     allow_tools: Annotated[
         bool, typer.Option("--allow-tools", help="Allow calls that somebody would have to approve.")
     ] = False,
+    answers: Annotated[
+        Path | None,
+        typer.Option("--answer", metavar="FILE", help="Answer questions from this JSON file instead of asking you."),
+    ] = None,
+    approval: Annotated[
+        Literal["never", "on-request"] | None,
+        typer.Option(
+            "--approval", help="Whether anybody may be asked; instead of the configuration's approval_policy."
+        ),
+    ] = None,
+    full_access: Annotated[
+        bool, typer.Option("--full-access", help='As sandbox_mode = "danger-full-access" in the configuration.')
+    ] = False,
     json: JsonOption = False,
 ) -> int:
-    """Ask a model that can use your MCP servers, and print its answer."""
+    """Ask a model that can use your MCP servers, and print its answer.
+
+    At a terminal you are asked what servers want to know and which calls to approve; elsewhere that is declined.
+    """
     from interlock.surfaces.cli import execution, running
 
-    return running.run(partial(execution.execute, prompt, model, config, allow_tools, json))
+    rules = execution.Rules(allow_tools=allow_tools, answers=answers, approval=approval, full_access=full_access)
+    return running.run(partial(execution.execute, prompt, model, config, rules, json))

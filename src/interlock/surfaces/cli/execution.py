@@ -8,14 +8,16 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import anyio
 
 from interlock import models
 from interlock.configuration import ModelConfig
 from interlock.host.host import Host
+from interlock.surfaces.cli.attending import answerer, attending
 from interlock.surfaces.cli.event_json import event_json
 from interlock.surfaces.cli.opening import home
 from interlock.surfaces.cli.output import at_terminal, complain, harmless, print_json, print_text, say, warn
@@ -26,24 +28,50 @@ from interlock.threads.turn import Turn, TurnResult
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent, TurnEnded
 from interlock.vocabulary.notice import DeltaNotice
+from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Model
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What may happen without asking, and who is asked; None leaves it to the configuration."""
+
+    allow_tools: bool = False
+    answers: Path | None = None
+    approval: Literal["never", "on-request"] | None = None
+    full_access: bool = False
+
+    def policy(self, configured: Policy) -> Policy:
+        return replace(
+            configured,
+            approval=self.approval or configured.approval,
+            full_access=self.full_access or configured.full_access,
+        )
+
+
 async def execute(
-    prompt: str, model: str | None, config: Path | None, allow_tools: bool, as_json: bool, closing: AsyncExitStack
+    prompt: str, model: str | None, config: Path | None, rules: Rules, as_json: bool, closing: AsyncExitStack
 ) -> int:
     """Run the turn; 1 when it did not complete."""
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise InvalidRequest("cannot ask nothing: the prompt is blank; write what the model shall do")
-    host = Host.open(config, home=home(), project=Path.cwd(), approvals="allow" if allow_tools else "deny")
+    who = answerer(rules.answers)
+    host = Host.open(
+        config,
+        home=home(),
+        project=Path.cwd(),
+        approvals="allow" if rules.allow_tools else "ask",
+        policy=rules.policy,
+    )
     asked = model_for(host.configuration.model, model)
     for problem in host.problems:
         warn(str(problem))
     await closing.enter_async_context(host)
     async with start_progress(host.reports):
         thread = await host.start_thread()
-    result = await _run(thread, text, asked, as_json)
+    async with attending(thread, who):
+        result = await _run(thread, text, asked, as_json)
     if result.status != "completed":
         complain(result.error or f"the turn was {result.status}")
         return 1
