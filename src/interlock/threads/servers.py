@@ -4,8 +4,8 @@ Owns: the published Snapshot (replaced in one assignment), the grace of a new Ge
 Never: changes what a lease has given out (CAT-6), or waits for an optional server beyond the grace (CON-3).
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio
 
@@ -112,6 +112,12 @@ class Servers:
         with self._generations.lease() as generation:
             self._adopt(generation)
             yield self._snapshot
+
+    @contextmanager
+    def latest(self) -> Iterator[Mapping[str, ServerView]]:
+        """The servers of now, whatever their state; their connections live while the block runs."""
+        with self._generations.lease() as generation:
+            yield generation.views
 
     @asynccontextmanager
     async def leased_for(self, server: str) -> AsyncIterator[Snapshot]:

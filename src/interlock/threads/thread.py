@@ -21,6 +21,8 @@ from interlock.origins.store import Origins
 from interlock.questions.asking import Asking, Reviewer
 from interlock.questions.audience import Listener, Until
 from interlock.questions.respondent import Desk
+from interlock.resources.client import ResourceClient
+from interlock.resources.skills import DEFAULT_SERVER, Skills
 from interlock.threads import builtins
 from interlock.threads.call import Caller, CallRules
 from interlock.threads.compaction import compacted
@@ -109,6 +111,8 @@ class Thread:
             journal=journal, clock=clock, notify=self.notify, rules=settings.rules, asking=self._asking
         )
         self._requests = DirectRequests(self._servers.holding, Desk(self._asking))
+        self._resources = ResourceClient(self._servers.latest)
+        self._skills: dict[str, Skills] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
         self._turn: Turn | None = None
         self._beginning = anyio.Lock()
@@ -159,6 +163,18 @@ class Thread:
     def requests(self) -> DirectRequests:
         """Requests of the application over this Thread's connections; no item, no history (RPC-2)."""
         return self._requests
+
+    @property
+    def resources(self) -> ResourceClient:
+        """Resources over the connections of now, for consumers that keep what they read by its `cache_key` (SKL-2)."""
+        return self._resources
+
+    def skills(self, server: str = DEFAULT_SERVER) -> Skills:
+        """The skills that `server` offers; what is known of them is kept in the Thread (SKL-1).
+
+        For the model: `start_turn(..., instructions=await thread.skills().instructions())`.
+        """
+        return self._skills.setdefault(server, Skills(self._resources, server))
 
     def reports(self) -> tuple[ServerReport, ...]:
         """The state of each configured server; nothing is started by asking (CON-16)."""

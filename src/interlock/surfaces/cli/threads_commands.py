@@ -13,9 +13,7 @@ import typer
 from interlock.surfaces.cli.lazy_group import new_app
 from interlock.surfaces.cli.options import ConfigOption, JsonOption
 
-ThreadArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The thread's id, or a beginning that only it has.")
-]
+ThreadArgument = Annotated[str, typer.Argument(metavar="ID", help="The thread's id, or a beginning that only it has.")]
 
 app = new_app("Look at stored threads, and change them.")
 
@@ -66,7 +64,9 @@ def fork_thread(
 @app.command("rollback")
 def roll_back_thread(
     thread: ThreadArgument,
-    turns: Annotated[int, typer.Option("--turns", "-n", min=1, help="How many turns to drop, from the last one on.")] = 1,
+    turns: Annotated[
+        int, typer.Option("--turns", "-n", min=1, help="How many turns to drop, from the last one on.")
+    ] = 1,
 ) -> int:
     """Drop a thread's last turns; what they did in the world stays done."""
     from interlock.surfaces.cli import kept_threads, running
