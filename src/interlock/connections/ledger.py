@@ -173,6 +173,23 @@ def sweep(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def left_behind(folder: Path) -> tuple[Entry, ...]:
+    """Servers that still run though their host is gone, in the order of their numbers; nothing is done about them."""
+    try:
+        entries = [Entry.read(path.name) for path in folder.glob(f"{namespace()}-*")]
+    except OSError:
+        return ()
+    table = watchdog.processes()
+    orphans = (
+        entry
+        for entry in entries
+        if entry is not None
+        and not _lives(entry.host, entry.host_started, table)
+        and _lives(entry.pid, entry.started, table)
+    )
+    return tuple(sorted(orphans, key=lambda entry: entry.pid))
+
+
 def _lives(pid: int, started: str, table: dict[int, watchdog.Row]) -> bool:
     return pid in table and _as_name(table[pid][2]) == started
 

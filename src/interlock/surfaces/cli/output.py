@@ -43,6 +43,11 @@ def print_text(text: str) -> None:
     _write(sys.stdout, harmless(text) if at_terminal(sys.stdout) else text)
 
 
+def print_line(line: str) -> None:
+    """A line of our own, whose colours are meant."""
+    _write(sys.stdout, line)
+
+
 def complain(sentence: str) -> None:
     """An error: one line on stderr."""
     _note("error", sentence, "31")

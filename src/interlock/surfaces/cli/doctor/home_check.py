@@ -1,0 +1,96 @@
+"""Whether the home folder is safe, and what an earlier run left behind.
+
+Owns: the permissions that are asked of the home folder, the configuration and the store; servers without a host.
+Never: changes a permission or ends a process.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from interlock.configuration import Configuration
+from interlock.configuration.load import HOME_FILE, PROJECT_FILES
+from interlock.connections.ledger import left_behind, processes_folder
+from interlock.surfaces.cli.doctor.finding import Finding, Level
+from interlock.surfaces.cli.stored_threads import STORE_FILE
+from interlock.vocabulary.secret import Secret
+from interlock.vocabulary.server import HttpTransport
+
+SUBJECT = "home"
+OTHERS_WRITE = 0o022
+OTHERS_READ = 0o044
+
+
+def examine_home(home: Path, configuration: Configuration) -> Iterator[Finding]:
+    """Permissions, and processes of earlier runs."""
+    if not home.exists():
+        yield Finding(subject=SUBJECT, level="note", kind="no_home", message=f"{home} does not exist yet")
+    else:
+        yield from _folder(home)
+        yield from _store(home)
+    for file in dict.fromkeys([str(home / HOME_FILE), *configuration.files]):
+        yield from _file(Path(file), holds_secrets=_holds_secrets(configuration, file))
+    yield from orphans()
+
+
+def orphans() -> Iterator[Finding]:
+    """Servers of hosts that are gone. The next start of any server ends them."""
+    for entry in left_behind(processes_folder()):
+        yield Finding(
+            subject=SUBJECT,
+            level="warning",
+            kind="stale_process",
+            message=f"process {entry.pid}, a server of a host that was killed, still runs",
+            fix=f"start any server, which ends it too, or run: kill {entry.pid}",
+        )
+
+
+def _folder(home: Path) -> Iterator[Finding]:
+    mode = _mode(home)
+    if not os.access(home, os.W_OK | os.X_OK):
+        yield _found("error", "not_writable", f"{home} cannot be written", "make it yours, or set INTERLOCK_HOME")
+    if mode & OTHERS_WRITE:
+        message = f"others can write {home}, and so decide which commands start"
+        yield _found("error", "others_write", message, f"run: chmod 700 {home}")
+    elif mode & OTHERS_READ:
+        yield _found("warning", "others_read", f"others can look into {home}", f"run: chmod 700 {home}")
+    else:
+        yield Finding(subject=SUBJECT, level="ok", kind="home", message=f"{home} is for you only")
+
+
+def _store(home: Path) -> Iterator[Finding]:
+    for file in (home / STORE_FILE, home / f"{STORE_FILE}-wal"):
+        if file.exists() and _mode(file) & (OTHERS_READ | OTHERS_WRITE):
+            message = f"others can read the conversations in {file}"
+            yield _found("warning", "others_read", message, f"run: chmod 600 {file}")
+
+
+def _file(file: Path, *, holds_secrets: bool) -> Iterator[Finding]:
+    if not file.exists():
+        return
+    mode = _mode(file)
+    if mode & OTHERS_WRITE and file.name not in PROJECT_FILES:  # a project's file counts by its content only
+        message = f"others can write {file}, and so decide which commands start"
+        yield _found("error", "others_write", message, f"run: chmod go-w {file}")
+    elif mode & OTHERS_READ and holds_secrets:
+        message = f"others can read {file}, in which variables or headers have their values"
+        yield _found("warning", "others_read", message, f"run: chmod 600 {file}, or write references to a keyring")
+
+
+def _holds_secrets(configuration: Configuration, file: str) -> bool:
+    """Whether a value of `env` or of a header stands in the file itself."""
+    values: list[Mapping[str, Secret]] = [
+        server.transport.headers if isinstance(server.transport, HttpTransport) else server.transport.env
+        for server in configuration.servers.values()
+        if server.source.startswith(f"{file} [")
+    ]
+    return any(secret.source == "configuration" for table in values for secret in table.values())
+
+
+def _mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def _found(level: Level, kind: str, message: str, fix: str) -> Finding:
+    return Finding(subject=SUBJECT, level=level, kind=kind, message=message, fix=fix)
