@@ -8,12 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from interlock.connections.connection import SupervisedConnection
 from interlock.connections.http import HttpChannel
 from interlock.connections.masking import mask_of, masked_json
 from interlock.connections.process import start_process
-from interlock.connections.session import open_session
+from interlock.connections.session import SessionHandlers, open_session
+from interlock.connections.supervisor import Supervisor
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.secret import MASK, Secret
 from interlock.vocabulary.server import HttpTransport, ServerConfig, StdioTransport
@@ -91,6 +94,19 @@ async def test_the_examples_of_odd_messages_show_no_secret() -> None:
         seen = session.diagnostics()
     assert {entry.kind for entry in seen} == {"noise", "unknown_id"}
     assert not any(token[:4] in repr(seen) for token in TOKENS)
+
+
+@requirement("CFG-4", "CAT-3")
+@pytest.mark.anyio
+async def test_bad_entries_of_a_listing_are_named_without_secrets() -> None:
+    listed = {"tools": [{"name": f"tool of {SAID}", "inputSchema": 7}]}
+    supervisor = Supervisor(telling({"tools/list": [{"result": listed}]}), handlers=SessionHandlers())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(supervisor.run)
+        listing = await SupervisedConnection(supervisor).list_tools(timeout=PATIENCE)
+        supervisor.close()
+    assert listing.entries == ()
+    assert hidden(repr(listing.bad))
 
 
 @requirement("CFG-4")

@@ -4,7 +4,7 @@ Owns: what is repeated and when, which results may be kept, how pages become a l
 Never: knows what a method means beyond its Request, or starts a session.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
@@ -13,6 +13,7 @@ import anyio
 from interlock.connections import convert
 from interlock.connections.cache import CACHEABLE, Cache
 from interlock.connections.elicitations import MAXIMUM_ROUNDS, InFlight, InputRequired, answers, read_input_required
+from interlock.connections.masking import mask_of
 from interlock.connections.paging import PageWalk
 from interlock.connections.session import Session
 from interlock.connections.supervisor import HTTP_PAUSES, Supervisor, retryable
@@ -84,7 +85,7 @@ class Asker:
         raw = convert.entries(result, listed.member, server=self._server, method=listed.method)
         good, bad = convert.decode(raw, listed.decode, label=listed.label)
         following = convert.next_cursor(result, server=self._server, method=listed.method)
-        return Page(entries=tuple(good), next_cursor=following, bad=tuple(bad))
+        return Page(entries=tuple(good), next_cursor=following, bad=self._shown(bad))
 
     async def walk(self, listed: Listed[Decoded], *, deadline: float, fresh: bool = False) -> Listing[Decoded]:
         """Every page, under the bounds of CAT-1; nothing of a listing that fails half-way."""
@@ -94,13 +95,23 @@ class Asker:
         while not walk.done:
             request = _page_request(listed, walk.cursor, fresh)
             ask = self._ask_persistently if listed.persistent else self.ask
-            result = await ask(request, deadline=deadline)
+            try:
+                result = await ask(request, deadline=deadline)
+            except ServerFailed as error:
+                if error.kind != "deadline" or not walk.pages:
+                    raise
+                raise _out_of_time(walk) from error
             raw = convert.entries(result, listed.member, server=self._server, method=listed.method)
             good, bad = convert.decode(raw, listed.decode, label=listed.label, first=walk.items)
             walk = walk.fed(len(raw), result.get("nextCursor"))
             entries += good
             fallen += bad
-        return Listing(entries=tuple(entries), bad=tuple(fallen))
+        return Listing(entries=tuple(entries), bad=self._shown(fallen))
+
+    def _shown(self, bad: Sequence[BadEntry]) -> tuple[BadEntry, ...]:
+        """What is told of bad entries goes into errors and notes, so it shows no secret (CFG-4)."""
+        mask = mask_of(self._supervisor.config.transport) if bad else str
+        return tuple(BadEntry(name=mask(entry.name), reason=mask(entry.reason)) for entry in bad)
 
     async def ask(self, request: Request, *, deadline: float) -> JsonObject:
         """The complete result of `request`, all waiting included but that for people (CON-11), or ServerFailed.
@@ -230,6 +241,16 @@ class Asker:
 def _page_request(listed: Listed[object], cursor: str | None, fresh: bool) -> Request:
     params = {} if cursor is None else {"cursor": cursor}
     return Request(method=listed.method, params=params, capability=listed.capability, fresh=fresh)
+
+
+def _out_of_time(walk: PageWalk) -> ServerFailed:
+    """The one deadline of a listing was spent by its earlier pages (CAT-1)."""
+    pages = "1 page" if walk.pages == 1 else f"{walk.pages} pages"
+    text = (
+        f"cannot read {walk.method} of server {walk.server!r}: its time was over after {pages}, none of which is used; "
+        "raise its time limit, or have the server give larger pages"
+    )
+    return ServerFailed(text, server=walk.server, kind="deadline")
 
 
 def _may_repeat(error: ServerFailed, request: Request) -> bool:
