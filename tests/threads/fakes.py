@@ -51,7 +51,9 @@ class FakeConnection:
         self.status = ServerStatus.READY
         self.restarts = 0
         self.not_ready: ServerFailed | None = None
+        self.when_ready: Callable[[], None] | None = None
         self.read_failure: ServerFailed | None = None
+        self.before_reading: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
 
     @property
     def server(self) -> str:
@@ -63,6 +65,8 @@ class FakeConnection:
         )
 
     async def ready(self, timeout: float, **rest: Any) -> None:
+        if self.when_ready is not None:
+            return self.when_ready()  # a real connection that is ready does not wait either
         await anyio.lowlevel.checkpoint()
         if self.not_ready is not None:
             raise self.not_ready
@@ -95,6 +99,7 @@ class FakeConnection:
         **rest: Any,
     ) -> ResourceRead:
         await anyio.lowlevel.checkpoint()
+        await self.before_reading()
         if self.read_failure is not None:
             raise self.read_failure
         if uri == "doc://refused":

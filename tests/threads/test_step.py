@@ -10,7 +10,7 @@ import pytest
 
 from interlock.testing import Gate, Sequencer
 from interlock.threads.call import CallRules
-from interlock.threads.step import Step
+from interlock.threads.step import CallResult, Step
 from interlock.vocabulary.conversation import MediaPart, TextPart
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed, StorageFailed
 from interlock.vocabulary.event import CallEnded, CallStarted
@@ -164,6 +164,25 @@ async def test_a_call_id_is_refused_also_while_its_first_call_runs(tmp_path: Pat
     assert connection.sent == [("search", {})]
 
 
+@requirement("LIF-8", "LIF-1")
+async def test_of_calls_made_at_once_under_one_id_one_runs_and_the_others_are_refused(tmp_path: Path) -> None:
+    connection, view = notes()
+    results: list[CallResult] = []
+    async with open_room(tmp_path, view) as room:
+        step = room.step()
+
+        async def call(number: int) -> None:
+            results.append(await step.call("c1", "mcp__notes__search", {"n": number}))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(5):
+                tasks.start_soon(call, number)
+
+        assert sorted(result.is_error for result in results) == [False, True, True, True, True]
+        assert connection.sent == [("search", {"n": 0})]
+        assert len(await room.calls("c1")) == 2
+
+
 @requirement("LIF-1", "LIF-3", "CAT-9")
 @pytest.mark.parametrize("moment", range(45))
 async def test_wherever_a_call_is_cancelled_it_ends_once_and_was_never_sent_after(tmp_path: Path, moment: int) -> None:
@@ -180,6 +199,20 @@ async def test_wherever_a_call_is_cancelled_it_ends_once_and_was_never_sent_afte
             assert end.effect == "none"
         assert room.journal.state.open_calls == ()
         assert not (await room.step().call("c2", "mcp__notes__search", {})).is_error
+
+
+@requirement("CAT-9", "LIF-1")
+async def test_a_call_that_is_cancelled_at_the_last_moment_is_not_sent(tmp_path: Path) -> None:
+    connection, view = notes()
+    async with open_room(tmp_path, view) as room:
+        with anyio.CancelScope() as scope:
+            connection.when_ready = scope.cancel
+            await room.step().call("c1", "mcp__notes__search", {})
+
+        assert connection.sent == []
+        end = (await room.calls("c1"))[-1]
+        assert isinstance(end, CallEnded)
+        assert (end.item.status, end.effect) == ("failed", "none")
 
 
 @requirement("LIF-3", "CAT-9")
@@ -264,6 +297,32 @@ async def test_reads_run_at_once_and_a_write_runs_alone(tmp_path: Path) -> None:
                 tasks.start_soon(room.step().call, f"c{number}", f"mcp__notes__{name}", {"me": f"{name}{number}"})
 
         assert [item.status for item in room.items()] == ["completed"] * 6
+
+
+@requirement("RES-9", "LIF-5")
+async def test_resource_tools_run_beside_each_other_and_beside_reading_tools(tmp_path: Path) -> None:
+    inside, met = 0, anyio.Event()
+
+    async def meet() -> None:
+        nonlocal inside
+        inside += 1
+        if inside == 3:
+            met.set()
+        with anyio.fail_after(10):
+            await met.wait()
+
+    async def searched(arguments: JsonObject | None) -> ToolResult:
+        await meet()
+        return text_result("found")
+
+    connection, view = notes(searched)
+    connection.before_reading = meet
+    async with open_room(tmp_path, view) as room, anyio.create_task_group() as tasks:
+        for call_id in ("r1", "r2"):
+            tasks.start_soon(room.step().call, call_id, "read_mcp_resource", {"server": "notes", "uri": "doc://a"})
+        tasks.start_soon(room.step().call, "s1", "mcp__notes__search", {})
+        await met.wait()
+    assert {item.status for item in room.items()} == {"completed"}
 
 
 @requirement("RES-9", "LIF-5")
