@@ -66,7 +66,8 @@ class FakeConnection:
 
     async def ready(self, timeout: float, **rest: Any) -> None:
         if self.when_ready is not None:
-            return self.when_ready()  # a real connection that is ready does not wait either
+            self.when_ready()
+            return  # a real connection that is ready does not wait either
         await anyio.lowlevel.checkpoint()
         if self.not_ready is not None:
             raise self.not_ready
