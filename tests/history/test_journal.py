@@ -67,18 +67,19 @@ class Hurdles:
 
     async def append(self, thread_id: str, events: Sequence[Event], *, after: int, at: int) -> tuple[StoredEvent, ...]:
         self.reached.set()
-        if self.gate is not None:
-            await self.gate.wait()
-        for _ in range(self.moments):
-            await anyio.lowlevel.checkpoint()
-        if self.failure is not None:
-            raise self.failure
-        stored = await self.store.append(thread_id, events, after=after, at=at)
-        if self.delay is not None:
-            await self.delay.wait()
-        for _ in range(self.moments):
-            await anyio.lowlevel.checkpoint()
-        return stored
+        with anyio.CancelScope(shield=True):  # as the port promises
+            if self.gate is not None:
+                await self.gate.wait()
+            for _ in range(self.moments):
+                await anyio.lowlevel.checkpoint()
+            if self.failure is not None:
+                raise self.failure
+            stored = await self.store.append(thread_id, events, after=after, at=at)
+            if self.delay is not None:
+                await self.delay.wait()
+            for _ in range(self.moments):
+                await anyio.lowlevel.checkpoint()
+            return stored
 
     def read(self, thread_id: str, *, after: int = 0) -> "AsyncIterator[StoredEvent]":
         return self.store.read(thread_id, after=after)

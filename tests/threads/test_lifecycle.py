@@ -27,8 +27,9 @@ class Memory:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    async def record(self, event: Event) -> Sequence[object]:
-        await anyio.lowlevel.checkpoint()
+    async def record_surely(self, event: Event) -> Sequence[object]:
+        with anyio.CancelScope(shield=True):
+            await anyio.lowlevel.checkpoint()
         self.events.append(event)
         return ()
 

@@ -163,22 +163,23 @@ class SupervisedConnection:
             repeatable=safe_to_repeat,
             on_progress=on_progress,
             meta=meta,
+            input_schema=self._schema_of(name),
             respondent=respondent,
         )
         try:
-            raw = await self._asker.ask(self._with_schema(request, name), deadline=deadline)
+            raw = await self._asker.ask(request, deadline=deadline)
         except ServerFailed as error:
             if error.rpc_code != HEADER_MISMATCH:
                 raise
             await self.list_tools(timeout=deadline - anyio.current_time(), fresh=True)
-            raw = await self._asker.ask(self._with_schema(request, name), deadline=deadline)
+            raw = await self._asker.ask(replace(request, input_schema=self._schema_of(name)), deadline=deadline)
         result = convert.tool_result(raw, server=self.server)
         self._note_breach(name, result)
         return result
 
-    def _with_schema(self, request: Request, name: str) -> Request:
+    def _schema_of(self, name: str) -> JsonObject | None:
         tool = self._outputs.find(name)
-        return request if tool is None else replace(request, input_schema=tool.input_schema)
+        return None if tool is None else tool.input_schema
 
     def _note_breach(self, name: str, result: ToolResult) -> None:
         breach, session = self._outputs.breach(name, result), self.supervisor.session

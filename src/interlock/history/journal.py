@@ -166,10 +166,20 @@ class Journal:
         """
         await anyio.lowlevel.checkpoint_if_cancelled()
         async with self._writing:
-            self._check(events)
+            return await self._record(events)
+
+    async def record_surely(self, event: Event) -> StoredEvent:
+        """Store one event like `record`, also when the caller has been cancelled or is cancelled meanwhile."""
+        if self._writing.locked():
             with anyio.CancelScope(shield=True):
-                recorded = await self._store_and_tell(events)
-        return recorded
+                await self._writing.acquire()
+        else:
+            self._writing.acquire_nowait()
+        try:
+            (stored,) = await self._record((event,))
+        finally:
+            self._writing.release()
+        return stored
 
     async def subscribe(self, *, after: int = 0) -> AsyncGenerator[StoredEvent | LaggedNotice, None]:
         """The events above `after`: stored ones, then new ones as they come, without gap or repetition.
@@ -221,6 +231,11 @@ class Journal:
         reason = contradiction(self._fold, events)
         if reason is not None:
             raise InvalidRequest(f"cannot record in thread '{self.thread_id}': {reason}", thread_id=self.thread_id)
+
+    async def _record(self, events: Sequence[Event]) -> tuple[StoredEvent, ...]:
+        """Only while `_writing` is held."""
+        self._check(events)
+        return await self._store_and_tell(events)  # not cut short by a cancellation: the store sees it through
 
     async def _store_and_tell(self, events: Sequence[Event]) -> tuple[StoredEvent, ...]:
         at = self._clock.now_milliseconds()

@@ -6,6 +6,7 @@ Never: believes a connector or a link of a server that does not grant origins.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from interlock.vocabulary.json import JsonObject, JsonValue
 from interlock.vocabulary.server import ServerConfig
@@ -23,9 +24,14 @@ class AppFacts:
     resource_uri: str | None = None
 
 
+NOTHING: Final = AppFacts()
+
+
 def app_facts(tool: Tool, config: ServerConfig) -> AppFacts:
     """What `tool` of the server `config` says of apps; the resource is a matter of every server."""
-    meta = tool.meta or {}
+    meta = tool.meta
+    if not meta:
+        return NOTHING
     granting = meta if config.grants_origins else {}
     codex_apps = granting.get("_codex_apps")
     explicit = codex_apps.get("requires_explicit_link_id") if isinstance(codex_apps, Mapping) else None

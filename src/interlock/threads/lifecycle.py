@@ -24,7 +24,9 @@ from interlock.vocabulary.tool import ToolResult
 class Recorder(Protocol):
     """What the lifecycle needs of the Journal: stored when it returns."""
 
-    async def record(self, event: Event) -> object: ...
+    async def record_surely(self, event: Event) -> object:
+        """Whatever is cancelled: a start that may be stored owes an end, and a cancelled call owes one too."""
+        ...
 
 
 @dataclass(slots=True)
@@ -80,50 +82,49 @@ async def run_item(
         StorageFailed: the start or the end could not be stored.
     """
     began, attempt = clock.monotonic(), Attempt()
-    ending = _failed(start.item, "internal", f"the call of {start.item.public_name!r} broke inside the host", "unknown")
-    await _record(recorder, start)
+    came_to: Answer | ItemError | None = None
+    await recorder.record_surely(start)
     try:
         with scope:
             await anyio.lowlevel.checkpoint_if_cancelled()
-            ending = _answered(start.item, await operation(attempt))
+            came_to = await operation(attempt)
         if scope.cancelled_caught:
-            ending = _cancelled(start.item, attempt)
+            came_to = _cancelled(start.item, attempt)
     except InterlockError as error:
-        ending = _failed(start.item, error.code, error.message, _effect(error))
+        came_to = _error(error.code, error.message, _effect(error))
     except anyio.get_cancelled_exc_class():
-        ending = _cancelled(start.item, attempt)
+        came_to = _cancelled(start.item, attempt)
         raise
     finally:
-        item = replace(ending.item, duration=round((clock.monotonic() - began) * 1000))
-        if attempt.arguments is not None:
-            item = replace(item, arguments=attempt.arguments)
-        ending = replace(ending, item=item)
-        end = CallEnded(turn_id=start.turn_id, step_id=start.step_id, item=item, effect=item.effect)
-        await _record(recorder, end)
+        item = start.item if attempt.arguments is None else replace(start.item, arguments=attempt.arguments)
+        ending = _ended(item, came_to, duration=round((clock.monotonic() - began) * 1000))
+        end = CallEnded(turn_id=start.turn_id, step_id=start.step_id, item=ending.item, effect=ending.item.effect)
+        await recorder.record_surely(end)
     return ending
 
 
-async def _record(recorder: Recorder, event: Event) -> None:
-    # A start that may be stored owes an end, and an end is owed also by a cancelled call: neither is interrupted.
-    with anyio.CancelScope(shield=True):
-        await recorder.record(event)
+def _ended(item: McpToolCallItem, came_to: Answer | ItemError | None, *, duration: int) -> Ending:
+    """The end of `item`; None: something broke that nobody foresaw."""
+    match came_to:
+        case Answer(result=result):
+            status: ItemStatus = "failed" if result.is_error else "completed"
+            return Ending(item=replace(item, status=status, result=result, duration=duration), answer=came_to)
+        case ItemError():
+            return Ending(item=replace(item, status="failed", error=came_to, duration=duration))
+        case None:
+            broke = _error("internal", f"the call of {item.public_name!r} broke inside the host", "unknown")
+            return Ending(item=replace(item, status="failed", error=broke, duration=duration))
 
 
-def _answered(item: McpToolCallItem, answer: Answer) -> Ending:
-    status: ItemStatus = "failed" if answer.result.is_error else "completed"
-    return Ending(item=replace(item, status=status, result=answer.result), answer=answer)
-
-
-def _failed(item: McpToolCallItem, code: str, message: str, effect: Effect) -> Ending:
-    error = ItemError(code=code, message=clip_text(message, SENTENCE_LIMIT), effect=effect)
-    return Ending(item=replace(item, status="failed", error=error))
+def _error(code: str, message: str, effect: Effect) -> ItemError:
+    return ItemError(code=code, message=clip_text(message, SENTENCE_LIMIT), effect=effect)
 
 
 def _effect(error: InterlockError) -> Effect:
     return error.effect if isinstance(error, ServerFailed) else "none"
 
 
-def _cancelled(item: McpToolCallItem, attempt: Attempt) -> Ending:
+def _cancelled(item: McpToolCallItem, attempt: Attempt) -> ItemError:
     told = "while it ran" if attempt.sent or attempt.reading else "before it was sent"
     told += "; whether it took effect is unknown" if attempt.sent else ""
-    return _failed(item, "cancelled", f"the call of {item.public_name!r} was cancelled {told}", attempt.effect)
+    return _error("cancelled", f"the call of {item.public_name!r} was cancelled {told}", attempt.effect)

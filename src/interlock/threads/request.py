@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.json import JsonObject, JsonValue
@@ -64,7 +64,7 @@ def _text(arguments: str | JsonObject | None) -> str:
         return arguments
     if arguments is None:
         return ""
-    return json.dumps(arguments, allow_nan=False, ensure_ascii=False, default=_mapping)
+    return _ENCODER.encode(arguments)
 
 
 def _decode(text: str) -> JsonValue:
@@ -72,9 +72,9 @@ def _decode(text: str) -> JsonValue:
         return None
     if len(text.encode()) > ARGUMENTS_LIMIT:
         raise ValueError(f"more than {ARGUMENTS_LIMIT} bytes")
-    decoded = json.loads(text, parse_constant=_not_json, parse_float=_finite)
+    decoded: JsonValue = _DECODER.decode(text)
     if "\\u" in text:
-        json.dumps(decoded, ensure_ascii=False).encode()  # half of a surrogate pair could not be sent or stored
+        _ENCODER.encode(decoded).encode()  # half of a surrogate pair could not be sent or stored
     return decoded
 
 
@@ -94,6 +94,10 @@ def _finite(number: str) -> float:
 
 def _not_json(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a JSON number")
+
+
+_ENCODER: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False, default=_mapping)
+_DECODER: Final = json.JSONDecoder(parse_constant=_not_json, parse_float=_finite)
 
 
 def _reason(error: Exception) -> str:
