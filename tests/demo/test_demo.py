@@ -72,7 +72,7 @@ def test_progress_is_shown_while_the_call_runs(ran: Ran) -> None:
 
 def test_failed_and_refused_calls_are_told_apart_from_good_ones(ran: Ran) -> None:
     assert re.search(r"✗ workshop  print_label  \d+ ms  .*out of ink", ran.output)
-    assert re.search(r"✗ workshop  pulp  \d+ ms  .*may not be called", ran.output)
+    assert re.search(r"✗ workshop  pulp  \d+ ms  .*was not called", ran.output)
     assert "12 calls began and 12 ended, 2 failed; the turn completed." in ran.output
 
 

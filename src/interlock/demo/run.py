@@ -7,7 +7,8 @@ Never: reaches behind the public face of the library; an application could be wr
 import os
 import shutil
 import sys
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -22,12 +23,26 @@ from interlock.vocabulary.event import CallEnded, CallStarted, MessageCompleted,
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem
 from interlock.vocabulary.notice import ProgressNotice
 
+DESTRUCTIVE = "pulp"
+"""The tool that has to be approved."""
 GRACE = 30.0
 """Seconds that the first step waits for servers: on a slow machine three Python processes take a while."""
 
 
-async def run(display: Display, *, store: str | Path | None = None) -> TurnResult:
-    """Show one turn on `display`. `store`: a database (default: interlock.db in the home folder)."""
+Attending = Callable[[Thread], AbstractAsyncContextManager[None]]
+"""Somebody who answers questions of the thread while the block runs."""
+
+
+@asynccontextmanager
+async def nobody(thread: Thread) -> AsyncIterator[None]:
+    yield
+
+
+async def run(display: Display, *, store: str | Path | None = None, attending: Attending = nobody) -> TurnResult:
+    """Show one turn on `display`. `store`: a database (default: interlock.db in the home folder).
+
+    `attending`: who may approve the destructive call; nobody, unless the caller brings somebody.
+    """
     place = store if store is not None else home_folder(os.environ) / "interlock.db"
     display.line("Interlock stands between a language model and its MCP servers.", "strong")
     display.line("Here a scripted model works with four servers on this machine: two child processes, one over")
@@ -36,7 +51,8 @@ async def run(display: Display, *, store: str | Path | None = None) -> TurnResul
     async with weather_server() as url, Host(configured(url), store=place, grace=GRACE) as host:
         thread = await host.start_thread(name="demo")
         story = _Story(thread, display)
-        result = await _watch_turn(thread, story)
+        async with attending(thread):
+            result = await _watch_turn(thread, story)
         story.show_end(result)
     display.line("Where it is kept", "heading")
     display.line(f"  thread {thread.id} in {place}")
@@ -138,8 +154,14 @@ class _Story:
         line("What to take from it", "heading")
         line(f"  {self._began} calls began and {self._ended} ended, {self._failed} failed; the turn {result.status}.")
         line("  The broken server is named beside the others' results, never shown as an empty success.")
-        line("  The destructive tool was refused before anything was sent: nobody had approved it.")
+        line(f"  {self._about_the_destructive_call()}")
         line("  Each call was stored before it was sent, and its end before it was shown here.")
+
+    def _about_the_destructive_call(self) -> str:
+        calls = [item for item in self._thread.items if isinstance(item, McpToolCallItem) and item.tool == DESTRUCTIVE]
+        if any(item.status == "completed" for item in calls):
+            return "The destructive tool was called because you approved it, after you saw its arguments."
+        return "The destructive tool was refused before anything was sent: nobody had approved it."
 
 
 def _command() -> str:

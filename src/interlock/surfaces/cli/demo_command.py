@@ -5,6 +5,7 @@ Never: holds anything of the demonstration; it lives in `interlock.demo`.
 """
 
 from contextlib import AsyncExitStack
+from functools import partial
 
 from interlock.surfaces.cli.lazy_group import new_app
 
@@ -13,7 +14,10 @@ app = new_app()
 
 @app.command()
 def demo() -> int:
-    """Show what Interlock does, on this machine alone: no network, no keys."""
+    """Show what Interlock does, on this machine alone: no network, no keys.
+
+    At a terminal you are asked whether a destructive tool may be called; elsewhere it is refused.
+    """
     from interlock.surfaces.cli import running
 
     return running.run(_show)
@@ -22,6 +26,7 @@ def demo() -> int:
 async def _show(closing: AsyncExitStack) -> int:
     from interlock.demo.display import open_display
     from interlock.demo.run import run
+    from interlock.surfaces.cli.attending import answerer, attending
 
-    result = await run(open_display())
+    result = await run(open_display(), attending=partial(attending, who=answerer(None)))
     return 0 if result.status == "completed" else 1
