@@ -133,6 +133,19 @@ async def test_a_grandchild_does_not_outlive_a_server_that_ends_politely(how: di
         assert child.status == ExitStatus(code=0)
 
 
+@requirement("CON-5")
+@pytest.mark.parametrize("how", [{"keep": True, "setsid": True}, {"keep": True, "setsid": True, "ignore": ["SIGTERM"]}])
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can tell whose the orphan is")
+async def test_a_grandchild_does_not_outlive_a_server_that_crashed(how: dict[str, object]) -> None:
+    async with nothing_left_behind():
+        child = start_process("git", transport({"@start": [{"fork": how}, {"exit": 1}]}))
+        grandchild = await forked(child)
+        assert await child.gone(PATIENCE)
+        assert alive(grandchild)
+        await end_process(child, QUICK)
+        assert not alive(grandchild)
+
+
 async def test_the_exit_is_known_without_asking() -> None:
     told = anyio.Event()
     child = start_process("git", transport({"@start": [{"exit": 3}]}), told.set)

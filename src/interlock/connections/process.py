@@ -6,6 +6,7 @@ Never: reads or writes MCP messages; the stdio channel does.
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -207,10 +208,13 @@ async def end_process(child: ServerProcess, times: EndingTimes | None = None) ->
     """End the server and its family in bounded time: end of stdin, SIGTERM, SIGKILL (CON-5).
 
     Descendants are noted down before, since those with a session of their own are found only while
-    their parents live; what outlives a server that ended politely is ended too. Run it shielded.
+    their parents live, or by the pipes that they hold; what outlives a server that ended politely is
+    ended too. Run it shielded.
     """
     times = times or EndingTimes()
     members = watchdog.family(child.pid, _TABLE.recent())
+    if child.exited.is_set():
+        members |= _holders(child)
     child.close_stdin()
     if not await child.gone(times.after_stdin):
         members |= watchdog.family(child.pid, watchdog.processes())
@@ -224,6 +228,24 @@ async def end_process(child: ServerProcess, times: EndingTimes | None = None) ->
     await _end_survivors(child.pid, members)
     if child.exited.is_set():
         LEDGER.remove(child.pid)
+
+
+def _holders(child: ServerProcess) -> set[watchdog.Identity]:
+    """Who holds a pipe of a server that has ended, with all that those started (Linux)."""
+    pipes = [descriptor for descriptor in (child.stdin, child.stdout, child.stderr) if _is_held(descriptor)]
+    if not pipes:
+        return set()
+    table = watchdog.processes()
+    return watchdog.descendants(watchdog.holders((os.fstat(pipe).st_ino for pipe in pipes), table), table)
+
+
+def _is_held(descriptor: int) -> bool:
+    """Whether anybody has the other end of the pipe."""
+    if descriptor == -1:
+        return False
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return not any(flags & (select.POLLHUP | select.POLLERR) for _, flags in poll.poll(0))
 
 
 class _ProcessTable:
@@ -245,7 +267,7 @@ _TABLE = _ProcessTable()
 
 
 async def _end_survivors(leader: int, members: set[watchdog.Identity]) -> None:
-    if len(members) <= 1 and not _group_lives(leader):
+    if not any(member[0] != leader for member in members) and not _group_lives(leader):
         return
     for number in (signal.SIGTERM, signal.SIGKILL):
         table = watchdog.processes()

@@ -87,17 +87,39 @@ def family(leader: int, table: dict[int, Row]) -> set[Identity]:
     The number of a session is not used again while a process is in it, so its members are ours even
     when the leader is gone. A descendant with its own session is found only while its ancestors live.
     """
+    return descendants((pid for pid, row in table.items() if row[1] == leader or pid == leader), table)
+
+
+def descendants(pids: Iterable[int], table: dict[int, Row]) -> set[Identity]:
+    """These living processes with all that they started."""
     children: dict[int, list[int]] = {}
     for pid, (parent, _, _) in table.items():
         children.setdefault(parent, []).append(pid)
     found: set[int] = set()
-    open_ends = [pid for pid, row in table.items() if row[1] == leader or pid == leader]
+    open_ends = list(pids)
     while open_ends:
         pid = open_ends.pop()
         if pid not in found:
             found.add(pid)
             open_ends += children.get(pid, ())
     return {(pid, table[pid][2]) for pid in found}
+
+
+def holders(pipes: Iterable[int], table: dict[int, Row]) -> set[int]:
+    """The processes whose stdin, stdout or stderr is one of these pipes (inode numbers); none where there is no /proc.
+
+    Only these three are looked at: a process that was forked from the host holds the host's ends of the pipes too.
+    """
+    names = {f"pipe:[{number}]" for number in pipes}
+    return {pid for pid in table if pid != os.getpid() and not names.isdisjoint(_standard_files(pid))}
+
+
+def _standard_files(pid: int) -> set[str]:
+    found = set()
+    for number in range(3):
+        with suppress(OSError):
+            found.add(os.readlink(f"/proc/{pid}/fd/{number}"))
+    return found
 
 
 def living(members: Iterable[Identity], table: dict[int, Row]) -> set[Identity]:
