@@ -14,6 +14,7 @@ COMMANDS = {
     "exec": Place("exec_command", "Ask a model that can use your MCP servers."),
     "mcp": Place("mcp_commands", "Configure MCP servers, look at them and ask them."),
     "doctor": Place("doctor_command", "Find out what is wrong with your servers, and how to mend it."),
+    "approvals": Place("approvals_command", "Explain which calls need an approval."),
     "threads": Place("threads_commands", "Look at stored threads, and change them."),
     "memory": Place("memory_commands", "See which memories were used."),
     "app-server": Place("app_server_command", "Serve programs over JSON-RPC."),
