@@ -16,17 +16,22 @@ from interlock.catalog.result import result_parts
 from interlock.surfaces.cli.asking import ask_one
 from interlock.surfaces.cli.opening import read_configuration, start_deadline
 from interlock.surfaces.cli.output import at_terminal, complain, print_json, print_text, say
+from interlock.surfaces.cli.standard_input import read_standard_input
 from interlock.vocabulary.conversation import TextPart
 from interlock.vocabulary.errors import InvalidRequest, NotPermitted
 from interlock.vocabulary.snapshot import ServerView
 from interlock.vocabulary.tool import Progress, Tool, ToolResult
+
+MAXIMUM_ARGUMENTS = 256 * 1024 * 1024
+"""Bytes of arguments from stdin; a server may take files."""
 
 
 async def show(
     config: Path | None, server: str, tool: str, arguments: str, as_json: bool, closing: AsyncExitStack
 ) -> int:
     """Call and print; 1 when the result says that it is an error."""
-    read = read_arguments(sys.stdin.read() if arguments == "-" else arguments)
+    piped = arguments == "-"
+    read = read_arguments(await read_standard_input("the arguments", MAXIMUM_ARGUMENTS) if piped else arguments)
     configuration = read_configuration(config, server)
     result = await ask_one(closing, configuration, server, partial(_call, tool, read))
     if as_json:
