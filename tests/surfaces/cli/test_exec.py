@@ -98,3 +98,40 @@ def test_the_demonstration_runs_from_the_command(shell: Shell) -> None:
     done = shell.run("demo")
     assert done.status == 0
     assert "interlock threads show" in done.output
+
+
+@pytest.mark.timeout(240)  # several processes one after another
+async def test_a_stored_thread_goes_on_with_another_turn(shell: Shell) -> None:
+    async with ScriptedEndpoint(Say("first"), Say("second"), Say("third"), Say("fourth")) as endpoint:
+        use(shell, endpoint)
+        await run(shell, "exec", "one")
+        (thread,) = (await run(shell, "threads", "list", "--json")).json["threads"]
+        done = await run(shell, "exec", "two", "--last")
+        assert (done.status, done.output) == (0, "second\n")
+        lines = await run(shell, "exec", "three", "--thread", thread["thread_id"][:20], "--json")
+        await run(shell, "exec", "four")
+        threads = (await run(shell, "threads", "list", "--json")).json["threads"]
+    events = [json.loads(line) for line in lines.output.splitlines()]
+    assert events[0]["type"] == "turn_started"
+    assert {event["thread_id"] for event in events} == {thread["thread_id"]}
+    assert sorted(record["turns"] for record in threads) == [1, 3]
+    assert "second" in json.dumps(endpoint.requests[2].body)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--last",), "there is no thread to go on with"),
+        (("--thread", "nobody"), "there is no thread 'nobody'"),
+        (("--thread", "x", "--last"), "cannot go on with two threads"),
+    ],
+)
+async def test_a_thread_that_is_not_there_is_not_gone_on_with(
+    shell: Shell, options: tuple[str, ...], told: str
+) -> None:
+    async with ScriptedEndpoint(Say("never")) as endpoint:
+        use(shell, endpoint)
+        done = await run(shell, "exec", "go on", *options)
+    assert done.status == 2
+    assert told in done.errors
+    assert endpoint.requests == ()

@@ -1,4 +1,4 @@
-"""`interlock exec`: one turn of a new thread.
+"""`interlock exec`: one turn of a new thread, or of one that is stored.
 
 Owns: the command's options and help.
 Never: runs anything; the module imported inside does.
@@ -23,6 +23,10 @@ def execute(
         str | None, typer.Option("--model", "-m", metavar="MODEL", help="Instead of the configuration's model.")
     ] = None,
     config: ConfigOption = None,
+    thread: Annotated[
+        str | None, typer.Option("--thread", "-t", metavar="ID", help="Go on with this thread; a beginning will do.")
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="Go on with the newest thread.")] = False,
     allow_tools: Annotated[
         bool, typer.Option("--allow-tools", help="Allow calls that somebody would have to approve.")
     ] = False,
@@ -48,4 +52,5 @@ def execute(
     from interlock.surfaces.cli import execution, running
 
     rules = execution.Rules(allow_tools=allow_tools, answers=answers, approval=approval, full_access=full_access)
-    return running.run(partial(execution.execute, prompt, model, config, rules, json))
+    where = execution.Where(thread=thread, last=last)
+    return running.run(partial(execution.execute, prompt, model, config, where, rules, json))

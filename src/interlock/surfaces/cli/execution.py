@@ -1,4 +1,4 @@
-"""`interlock exec`: one turn of a new thread, and what is printed of it.
+"""`interlock exec`: one turn of a thread, and what is printed of it.
 
 Owns: the model that is asked, streaming at a terminal, the lines of JSON.
 Never: prints anything but the answer into a pipe.
@@ -22,11 +22,12 @@ from interlock.surfaces.cli.event_json import event_json
 from interlock.surfaces.cli.opening import home
 from interlock.surfaces.cli.output import at_terminal, complain, harmless, print_json, print_text, say, warn
 from interlock.surfaces.cli.progress import start_progress
+from interlock.surfaces.cli.stored_threads import SEARCHED, find_thread
 from interlock.threads.notices import NoticeStream
 from interlock.threads.thread import Thread
 from interlock.threads.turn import Turn, TurnResult
 from interlock.vocabulary.errors import InvalidRequest
-from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent, TurnEnded
+from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent, ThreadRecord, TurnEnded
 from interlock.vocabulary.notice import DeltaNotice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Model
@@ -49,8 +50,39 @@ class Rules:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """The thread of the turn: the one whose id begins so, the newest that is not archived, or a new one."""
+
+    thread: str | None = None
+    last: bool = False
+
+    async def find(self, host: Host) -> ThreadRecord | None:
+        """The stored thread; None for a new one.
+
+        Raises:
+            InvalidRequest: there is none, or several, or both were asked for.
+        """
+        if self.thread is not None and self.last:
+            raise InvalidRequest("cannot go on with two threads; use --thread or --last")
+        if self.thread is not None:
+            return await find_thread(host.threads, self.thread)
+        if not self.last:
+            return None
+        newest = next((record for record in await host.threads(limit=SEARCHED) if not record.archived), None)
+        if newest is None:
+            raise InvalidRequest("there is no thread to go on with; leave --last away")
+        return newest
+
+
 async def execute(
-    prompt: str, model: str | None, config: Path | None, rules: Rules, as_json: bool, closing: AsyncExitStack
+    prompt: str,
+    model: str | None,
+    config: Path | None,
+    where: Where,
+    rules: Rules,
+    as_json: bool,
+    closing: AsyncExitStack,
 ) -> int:
     """Run the turn; 1 when it did not complete."""
     text = sys.stdin.read() if prompt == "-" else prompt
@@ -68,10 +100,11 @@ async def execute(
     for problem in host.problems:
         warn(str(problem))
     await closing.enter_async_context(host)
+    record = await where.find(host)
     async with start_progress(host.reports):
-        thread = await host.start_thread()
+        thread = await (host.start_thread() if record is None else host.resume_thread(record.thread_id))
     async with attending(thread, who):
-        result = await _run(thread, text, asked, as_json)
+        result = await _run(thread, text, asked, as_json, after=0 if record is None else record.last_sequence)
     if result.status != "completed":
         complain(result.error or f"the turn was {result.status}")
         return 1
@@ -88,16 +121,17 @@ def model_for(config: ModelConfig, name: str | None) -> Model:
     return models.from_configuration(replace(config, name=name or config.name))
 
 
-async def _run(thread: Thread, text: str, model: Model, as_json: bool) -> TurnResult:
+async def _run(thread: Thread, text: str, model: Model, as_json: bool, *, after: int) -> TurnResult:
+    """The turn; what was stored above `after` is shown, the ends of what was interrupted before it included."""
     notices = thread.notices()
     async with anyio.create_task_group() as tasks:
         turn = await thread.start_turn(text, model=model)
         if as_json:
-            tasks.start_soon(_print_events, thread, turn)
+            tasks.start_soon(_print_events, thread, turn, after)
         elif at_terminal(sys.stdout):
             tasks.start_soon(_stream, notices)
         if not as_json and at_terminal(sys.stderr):
-            tasks.start_soon(_narrate, thread, turn)
+            tasks.start_soon(_narrate, thread, turn, after)
         result = await turn.finished()
         notices.close()  # the stream ends once it is printed
     if not as_json and not at_terminal(sys.stdout) and result.last_message is not None:
@@ -105,12 +139,12 @@ async def _run(thread: Thread, text: str, model: Model, as_json: bool) -> TurnRe
     return result
 
 
-async def _print_events(thread: Thread, turn: Turn) -> None:
-    """Every stored event of the thread up to the turn's end, each on a line."""
-    await _follow(thread, turn, lambda stored: print_json(event_json(stored)))
+async def _print_events(thread: Thread, turn: Turn, after: int) -> None:
+    """Every stored event above `after` up to the turn's end, each on a line."""
+    await _follow(thread, turn, after, lambda stored: print_json(event_json(stored)))
 
 
-async def _narrate(thread: Thread, turn: Turn) -> None:
+async def _narrate(thread: Thread, turn: Turn, after: int) -> None:
     """The calls, on stderr."""
 
     def tell(stored: StoredEvent) -> None:
@@ -122,11 +156,10 @@ async def _narrate(thread: Thread, turn: Turn) -> None:
             case _:
                 pass
 
-    await _follow(thread, turn, tell)
+    await _follow(thread, turn, after, tell)
 
 
-async def _follow(thread: Thread, turn: Turn, tell: Callable[[StoredEvent], None]) -> None:
-    after = 0
+async def _follow(thread: Thread, turn: Turn, after: int, tell: Callable[[StoredEvent], None]) -> None:
     while True:
         async with aclosing(thread.events(after=after)) as events:
             async for stored in events:

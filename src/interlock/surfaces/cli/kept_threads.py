@@ -133,7 +133,7 @@ async def _open(thread: str, closing: AsyncExitStack, model: Model | None = None
     if not file.exists():
         raise InvalidRequest(f"there is no thread {thread!r}; nothing is stored yet")
     async with open_store(file) as store:
-        record = await find_thread(store, thread)
+        record = await find_thread(store.threads, thread)
     return await closing.enter_async_context(Host(store=file, model=model)), record
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from interlock.stores import open_store
 from interlock.surfaces.cli.event_json import event_json
@@ -29,7 +29,7 @@ from interlock.vocabulary.ports import EventStore
 
 STORE_FILE = "interlock.db"
 SEARCHED = 1000
-"""Threads among which the beginning of an id is looked for."""
+"""Threads of one page, when an id is looked for by its beginning."""
 
 
 async def show_list(limit: int, as_json: bool, closing: AsyncExitStack) -> None:
@@ -53,8 +53,9 @@ async def show_list(limit: int, as_json: bool, closing: AsyncExitStack) -> None:
 
 async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
     store = await _store(closing)
-    record = await find_thread(store, thread)
-    assert store is not None  # noqa: S101 -- a thread was found in it
+    if store is None:
+        raise InvalidRequest(f"there is no thread {thread!r}; nothing is stored yet")
+    record = await find_thread(store.threads, thread)
     events = [event async for event in store.read(record.thread_id)]
     if as_json:
         print_json({"thread": _record(record), "events": [event_json(event) for event in events]})
@@ -71,13 +72,24 @@ async def _store(closing: AsyncExitStack) -> EventStore | None:
     return await closing.enter_async_context(open_store(file)) if file.exists() else None
 
 
-async def find_thread(store: EventStore | None, beginning: str) -> ThreadRecord:
-    """The thread whose id begins so. InvalidRequest: there is none, or several."""
-    exact = await store.find(beginning) if store is not None and beginning else None
-    if exact is not None:
-        return exact
-    threads = await store.threads(limit=SEARCHED) if store is not None else ()
-    matches = [record for record in threads if beginning and record.thread_id.startswith(beginning)]
+class Lists(Protocol):
+    """Lists stored threads, as a store or a host does."""
+
+    async def __call__(
+        self, *, limit: int = 50, before: int | None = None, before_id: str | None = None
+    ) -> tuple[ThreadRecord, ...]: ...
+
+
+async def find_thread(threads: Lists, beginning: str) -> ThreadRecord:
+    """The thread whose id begins so, among all that are stored. InvalidRequest: there is none, or several."""
+    matches: list[ThreadRecord] = []
+    page = await threads(limit=SEARCHED) if beginning else ()
+    while page and len(matches) < 2:
+        matches += [record for record in page if record.thread_id.startswith(beginning)]
+        exact = next((record for record in matches if record.thread_id == beginning), None)
+        if exact is not None:
+            return exact
+        page = await threads(limit=SEARCHED, before=page[-1].updated_at, before_id=page[-1].thread_id)
     if len(matches) > 1:
         raise InvalidRequest(f"{beginning!r} begins {len(matches)} ids; write more of it")
     if not matches:
