@@ -17,7 +17,7 @@ PURE = {
     "history": {"fold", "clip"},
     "catalog": {"naming", "registry", "showing"},
     "resources": {"arguments", "templates"},
-    "questions": {"policy", "forms", "pending", "approval", "rules"},
+    "questions": {"policy", "forms", "checks", "urls", "elicitation", "pending", "approval", "rules"},
     "origins": {"store", "authorise"},
     "memory": {"markup", "citation"},
 }
