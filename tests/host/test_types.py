@@ -71,3 +71,22 @@ async def test_every_member_of_a_resource_and_what_a_server_says_of_itself_reach
     )
     assert report.info is not None
     assert (report.info.name, report.info.version) == ("docs server", "7")
+
+
+@requirement("CON-13")
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+async def test_servers_are_told_of_the_applications_extensions_whole_and_of_none_that_is_for_applications_only(
+    open_host: OpenHost, servers: Servers, tmp_path: Path, era: str
+) -> None:
+    settings = {"mimeTypes": ["text/html;profile=mcp-app"], "own": {"deep": [1, None]}}
+    extensions = {"io.modelcontextprotocol/ui": settings, "openai/standard-form-input": {"any": 1}}
+    trace = tmp_path / "trace"
+    script = {"eras": [era], "trace": str(trace), "resources": []}
+    async with open_host(servers(docs=script), extensions=extensions, elicitation=False) as host:
+        await host.list_resource_templates("docs")
+    received = [json.loads(line) for line in trace.read_text().splitlines()]
+    told = received[0 if era == "stateless" else 1]["params"]
+    own = "io.modelcontextprotocol/clientCapabilities"
+    capabilities = told["_meta"][own] if era == "stateless" else told["capabilities"]
+    assert capabilities == {"extensions": {"io.modelcontextprotocol/ui": settings}}
+    assert "standard-form-input" not in trace.read_text()

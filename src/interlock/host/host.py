@@ -88,10 +88,11 @@ class Host:
     `store` is a path or URL (default: interlock.db in the home folder). `model` is used by turns
     that name none. `approvals` says what becomes of a tool call that somebody has to approve: "ask" the audience of
     its Thread (without one it is refused), "deny" it, or "allow" it. `reviewer` may answer questions before people
-    do; `hooks` see every call of the model. `elicitation` False: servers are not told that they may ask. `grace` is
-    seconds that a Step waits for optional servers of
-    a new set (CON-3). `tool_output_token_limit` bounds what a model is shown of one result (RES-10);
-    from `auto_compact_token_limit` on, a turn has the history summarised by itself (HIS-4; default: never).
+    do; `hooks` see every call of the model. `elicitation` False: servers are not told that they may ask; `extensions`:
+    what else they are told, settings by extension id, but for those that only applications understand (CON-13).
+    `grace` is seconds that a Step waits for optional servers of a new set (CON-3). `tool_output_token_limit` bounds
+    what a model is shown of one result (RES-10); from `auto_compact_token_limit` on, a turn has the history summarised
+    by itself (HIS-4; default: never).
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class Host:
         reviewer: Reviewer | None = None,
         hooks: Hooks | None = None,
         elicitation: bool = True,
+        extensions: Mapping[str, JsonObject] | None = None,
         grace: float = DEFAULT_GRACE,
         tool_output_token_limit: int = DEFAULT_TOKENS,
         auto_compact_token_limit: int | None = None,
@@ -123,6 +125,7 @@ class Host:
         self._reviewer = reviewer
         self._hooks = hooks or Hooks()
         self._elicitation = elicitation
+        self._extensions = dict(extensions or {})
         self._grace = grace
         self._clock = clock or SystemClock()
         self._read: Callable[[], Configuration] | None = None
@@ -145,6 +148,7 @@ class Host:
         reviewer: Reviewer | None = None,
         hooks: Hooks | None = None,
         elicitation: bool = True,
+        extensions: Mapping[str, JsonObject] | None = None,
         grace: float = DEFAULT_GRACE,
         policy: Callable[[Policy], Policy] = lambda policy: policy,
         watch: bool = False,
@@ -166,6 +170,7 @@ class Host:
             reviewer=reviewer,
             hooks=hooks,
             elicitation=elicitation,
+            extensions=extensions,
             grace=grace,
         )
         read = partial(load, path, home=home, project=project, environment=environment)
@@ -434,7 +439,8 @@ class Host:
 
     def _handlers_for(self, config: ServerConfig, owner: str) -> SessionHandlers:
         """What a new connection of an owner listens to; its questions go to that Thread, if it is one."""
-        return SessionHandlers(respondent=Reception(owner, self._desk) if self._elicitation else None)
+        respondent = Reception(owner, self._desk) if self._elicitation else None
+        return SessionHandlers(respondent=respondent, extensions=self._extensions)
 
     def _desk(self, owner: str) -> Desk | None:
         return self._opened.threads.desk(owner) if self._opened is not None else None
