@@ -7,4 +7,17 @@ import pytest
 
 requirement = pytest.mark.requirement
 
-DELIVERED: tuple[str, ...] = ()
+
+def _numbered(room: str, *numbers: int) -> tuple[str, ...]:
+    return tuple(f"{room}-{number}" for number in numbers)
+
+
+DELIVERED: tuple[str, ...] = (
+    *_numbered("CFG", 1, 2, 3, 4, 5, 6),
+    *_numbered("CON", *range(1, 18)),
+    *_numbered("CAT", *range(1, 11)),
+    *_numbered("RES", *range(1, 13)),
+    *_numbered("LIF", *range(1, 9)),
+    *_numbered("TRN", 1),
+    *_numbered("TYP", 1),
+)
