@@ -87,6 +87,17 @@ def written(
     return tuple(_written(name, *layer.servers[name]) for layer in layers if name in layer.servers)
 
 
+def server_names(
+    path: str | Path | None = None,
+    *,
+    home: str | Path | None = None,
+    project: str | Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> tuple[str, ...]:
+    """The names of all servers, sorted; no reference is looked up. Arguments and errors are those of `load`."""
+    return tuple(sorted({name for layer in _layers(path, home, project, environment) for name in layer.servers}))
+
+
 def _written(name: str, table: Any, source: Source) -> Written:
     place = f"{source.file} [{source.heading}.{name}]"
     if not isinstance(table, Mapping):

@@ -35,7 +35,7 @@ def _status(typer: ModuleType) -> int:
     from interlock.surfaces.cli.app import app
 
     try:
-        result = typer.main.get_command(app)(standalone_mode=False)
+        result = typer.main.get_command(app)(prog_name="interlock", standalone_mode=False)
     except typer.Abort as abort:
         return INTERRUPTED if isinstance(abort.__cause__, KeyboardInterrupt) else 1
     except Exception as error:

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from interlock.surfaces.cli.completing import names_of_servers
+
 ConfigOption = Annotated[
     Path | None,
     typer.Option(
@@ -16,8 +18,13 @@ ConfigOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The server's name in the configuration.")]
-ServerOption = Annotated[str | None, typer.Argument(metavar="[SERVER]", help="Ask only this server.")]
+ServerArgument = Annotated[
+    str,
+    typer.Argument(metavar="SERVER", help="The server's name in the configuration.", autocompletion=names_of_servers),
+]
+ServerOption = Annotated[
+    str | None, typer.Argument(metavar="[SERVER]", help="Ask only this server.", autocompletion=names_of_servers)
+]
 CursorOption = Annotated[
     str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where a page of SERVER ended.")
 ]
