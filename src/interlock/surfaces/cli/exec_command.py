@@ -18,7 +18,9 @@ app = new_app()
 
 @app.command()
 def execute(
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to ask the model, or - to read it from stdin.")],
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="[PROMPT]", help="What to ask the model; without it, or with -: stdin.")
+    ] = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="MODEL", help="Instead of the configuration's model.")
     ] = None,
@@ -43,6 +45,10 @@ def execute(
     full_access: Annotated[
         bool, typer.Option("--full-access", help='As sandbox_mode = "danger-full-access" in the configuration.')
     ] = False,
+    output_schema: Annotated[
+        Path | None,
+        typer.Option("--output-schema", metavar="FILE", help="Ask for an answer in this JSON Schema, and check it."),
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """Ask a model that can use your MCP servers, and print its answer.
@@ -53,4 +59,5 @@ def execute(
 
     rules = execution.Rules(allow_tools=allow_tools, answers=answers, approval=approval, full_access=full_access)
     where = execution.Where(thread=thread, last=last)
-    return running.run(partial(execution.execute, prompt, model, config, where, rules, json))
+    asked = execution.Asked(prompt=prompt, model=model, output_schema=output_schema)
+    return running.run(partial(execution.execute, asked, config, where, rules, json))

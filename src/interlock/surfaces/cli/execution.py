@@ -21,13 +21,16 @@ from interlock.surfaces.cli.attending import answerer, attending
 from interlock.surfaces.cli.event_json import event_json
 from interlock.surfaces.cli.opening import home
 from interlock.surfaces.cli.output import at_terminal, complain, harmless, print_json, print_text, say, warn
+from interlock.surfaces.cli.output_schema import read_schema, why_unlike
 from interlock.surfaces.cli.progress import start_progress
+from interlock.surfaces.cli.standard_input import read_standard_input
 from interlock.surfaces.cli.stored_threads import SEARCHED, find_thread
 from interlock.threads.notices import NoticeStream
 from interlock.threads.thread import Thread
 from interlock.threads.turn import Turn, TurnResult
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent, ThreadRecord, TurnEnded
+from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import DeltaNotice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Model
@@ -75,19 +78,25 @@ class Where:
         return newest
 
 
+MAXIMUM_PROMPT = 16 * 1024 * 1024
+"""Bytes of a prompt from stdin; no model reads as much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The prompt (None or "-": it stands on stdin), the model's name, the file of the schema for its last message."""
+
+    prompt: str | None
+    model: str | None = None
+    output_schema: Path | None = None
+
+
 async def execute(
-    prompt: str,
-    model: str | None,
-    config: Path | None,
-    where: Where,
-    rules: Rules,
-    as_json: bool,
-    closing: AsyncExitStack,
+    asked: Asked, config: Path | None, where: Where, rules: Rules, as_json: bool, closing: AsyncExitStack
 ) -> int:
-    """Run the turn; 1 when it did not complete."""
-    text = sys.stdin.read() if prompt == "-" else prompt
-    if not text.strip():
-        raise InvalidRequest("cannot ask nothing: the prompt is blank; write what the model shall do")
+    """Run the turn; 1 when it did not complete, or its answer does not have the form that was asked for."""
+    schema = None if asked.output_schema is None else read_schema(asked.output_schema)
+    text = await _prompt(asked.prompt)
     who = answerer(rules.answers)
     host = Host.open(
         config,
@@ -96,7 +105,7 @@ async def execute(
         approvals="allow" if rules.allow_tools else "ask",
         policy=rules.policy,
     )
-    asked = model_for(host.configuration.model, model)
+    model = model_for(host.configuration.model, asked.model)
     for problem in host.problems:
         warn(str(problem))
     await closing.enter_async_context(host)
@@ -104,11 +113,27 @@ async def execute(
     async with start_progress(host.reports):
         thread = await (host.start_thread() if record is None else host.resume_thread(record.thread_id))
     async with attending(thread, who):
-        result = await _run(thread, text, asked, as_json, after=0 if record is None else record.last_sequence)
+        after = 0 if record is None else record.last_sequence
+        result = await _run(thread, _Request(text, model, schema), as_json, after=after)
     if result.status != "completed":
         complain(result.error or f"the turn was {result.status}")
         return 1
+    if schema is not None and (why := why_unlike(result.last_message, schema)) is not None:
+        complain(f"the model's answer does not have the form of {asked.output_schema}: {why}")
+        return 1
     return 0
+
+
+async def _prompt(prompt: str | None) -> str:
+    if prompt is None and at_terminal(sys.stdin):
+        raise InvalidRequest(
+            'cannot ask nothing: give a prompt, as in `interlock exec "What changed?"`, or pipe one in'
+        )
+    piped = prompt is None or prompt == "-"
+    text = await read_standard_input("the prompt", MAXIMUM_PROMPT) if piped else prompt or ""
+    if not text.strip():
+        raise InvalidRequest("cannot ask nothing: the prompt is blank; write what the model shall do")
+    return text
 
 
 def model_for(config: ModelConfig, name: str | None) -> Model:
@@ -121,11 +146,18 @@ def model_for(config: ModelConfig, name: str | None) -> Model:
     return models.from_configuration(replace(config, name=name or config.name))
 
 
-async def _run(thread: Thread, text: str, model: Model, as_json: bool, *, after: int) -> TurnResult:
+@dataclass(frozen=True, slots=True)
+class _Request:
+    text: str
+    model: Model
+    output_schema: JsonObject | None
+
+
+async def _run(thread: Thread, request: _Request, as_json: bool, *, after: int) -> TurnResult:
     """The turn; what was stored above `after` is shown, the ends of what was interrupted before it included."""
     notices = thread.notices()
     async with anyio.create_task_group() as tasks:
-        turn = await thread.start_turn(text, model=model)
+        turn = await thread.start_turn(request.text, model=request.model, output_schema=request.output_schema)
         if as_json:
             tasks.start_soon(_print_events, thread, turn, after)
         elif at_terminal(sys.stdout):
