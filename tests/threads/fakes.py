@@ -26,7 +26,7 @@ from interlock.vocabulary.resource import (
 )
 from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus, StdioTransport
 from interlock.vocabulary.snapshot import Binding, ServerView, Snapshot
-from interlock.vocabulary.tool import Tool, ToolAnnotations, ToolResult, ToolSpec
+from interlock.vocabulary.tool import Progress, Tool, ToolAnnotations, ToolResult, ToolSpec
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 
@@ -51,6 +51,7 @@ class FakeConnection:
         self.status = ServerStatus.READY
         self.restarts = 0
         self.not_ready: ServerFailed | None = None
+        self.progress: Sequence[Progress] = ()
         self.when_ready: Callable[[], None] | None = None
         self.read_failure: ServerFailed | None = None
         self.before_reading: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
@@ -116,6 +117,8 @@ class FakeConnection:
         **rest: Any,
     ) -> ToolResult:
         self.sent.append((name, arguments))
+        for progress in self.progress:
+            rest["on_progress"](progress)
         await anyio.lowlevel.checkpoint()
         return await self.functions[name](arguments)
 

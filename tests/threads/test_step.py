@@ -460,9 +460,19 @@ async def test_a_call_whose_start_cannot_be_stored_is_not_sent(tmp_path: Path, m
 
 @requirement("LIF-6")
 async def test_progress_is_told_as_it_happens(tmp_path: Path) -> None:
-    _, view = notes()
-    async with open_room(tmp_path, view) as room:
-        forward = room.caller._progress("turn-1", "c1")
-        forward(Progress(progress=1, total=2))
+    gate = Gate()
 
-        assert room.notices == [ProgressNotice(turn_id="turn-1", call_id="c1", progress=Progress(progress=1, total=2))]
+    async def held(arguments: JsonObject | None) -> ToolResult:
+        await gate.wait()
+        return text_result("done")
+
+    connection, view = notes(held)
+    connection.progress = (Progress(progress=1, total=2), Progress(progress=2, total=2, message="nearly"))
+    async with open_room(tmp_path, view) as room, anyio.create_task_group() as tasks:
+        tasks.start_soon(room.step().call, "c1", "mcp__notes__search", {})
+        await gate.reached()
+
+        assert room.notices == [
+            ProgressNotice(turn_id="turn-1", call_id="c1", progress=progress) for progress in connection.progress
+        ]
+        gate.open()
