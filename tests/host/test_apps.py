@@ -1,7 +1,9 @@
 """An app reads what a call gave it: over real servers, rollbacks, compactions, restarts and changes of heart."""
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +177,39 @@ async def test_a_server_that_does_not_give_it_is_told_as_it_is(open_host: OpenHo
         await shown(thread)
         with pytest.raises(ServerFailed):
             await thread.read_resource_for_call("c1", APPS, WEEK)
+
+
+def damaged(checkpoint: dict[str, Any]) -> list[dict[str, Any]]:
+    """The checkpoint beyond each of its bounds."""
+    (origin,) = checkpoint["origins"]
+    return [
+        {**checkpoint, "origins": [{**origin, "call_id": str(number)} for number in range(65)]},
+        {**checkpoint, "turns": [str(number) for number in range(65)]},
+        {**checkpoint, "turns": ["t" * 1025]},
+        {**checkpoint, "current_turn_id": "t" * 1025},
+        {**checkpoint, "origins": [{**origin, "uri": "u" * 1025}]},
+        {**checkpoint, "origins": [origin, {**origin, "call_id": "c2", "connector_id": " "}]},
+        {**checkpoint, "origins": "none"},
+    ]
+
+
+@requirement("ORI-7")
+@pytest.mark.parametrize("which", range(7))
+async def test_a_stored_checkpoint_beyond_a_bound_grants_nothing_and_the_thread_opens(
+    open_host: OpenHost, servers: Servers, tmp_path: Path, which: int
+) -> None:
+    configs = servers(GRANTS, codex_apps=apps())
+    async with open_host(configs, model=ScriptedModel(Say("short"))) as host:
+        thread = await host.start_thread()
+        await shown(thread)
+        await thread.compact()
+    with closing(sqlite3.connect(tmp_path / "interlock.db", isolation_level=None)) as database:
+        query = "SELECT sequence, payload FROM events WHERE kind = 'thread_compacted'"
+        sequence, payload = database.execute(query).fetchone()
+        event = json.loads(payload)
+        event["origins"] = damaged(event["origins"])[which]
+        database.execute("UPDATE events SET payload = ? WHERE sequence = ?", (json.dumps(event), sequence))
+    async with open_host(configs) as host:
+        thread = await host.resume_thread(thread.id)
+        assert len(thread.state.turns) == 1
+        assert await refusal(thread) == "unknown_call"

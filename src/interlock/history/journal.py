@@ -143,6 +143,15 @@ class Journal:
     def turn_ids(self) -> tuple[str, ...]:
         return self._fold.turn_ids
 
+    def refuse_if_failed(self) -> None:
+        """Raise StorageFailed when the store has failed before: nothing more is recorded then."""
+        if self._failure is not None:
+            raise StorageFailed(
+                f"cannot record in thread '{self.thread_id}': its store failed before ({self._failure.message});"
+                " open the thread again",
+                **self._failure.facts,
+            )
+
     def is_used(self, call_id: str) -> bool:
         """Whether a call of that id has ever begun in this Thread (LIF-8)."""
         return self._fold.is_used(call_id)
@@ -217,12 +226,7 @@ class Journal:
     def _check(self, events: Sequence[Event]) -> None:
         if self._closed:
             raise InvalidRequest(f"cannot record in thread '{self.thread_id}': it is closed here; open it again")
-        if self._failure is not None:
-            raise StorageFailed(
-                f"cannot record in thread '{self.thread_id}': its store failed before ({self._failure.message});"
-                " open the thread again",
-                **self._failure.facts,
-            )
+        self.refuse_if_failed()
         if len(events) > MAXIMUM_TOGETHER:
             raise InvalidRequest(
                 f"cannot record {len(events)} events of thread '{self.thread_id}' at once;"

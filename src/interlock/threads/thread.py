@@ -5,7 +5,7 @@ Never: outlives its Host, or leaves a call, a lease or a task behind (ARCHITECTU
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -34,7 +34,7 @@ from interlock.threads.servers import DEFAULT_GRACE, Servers
 from interlock.threads.step import Step
 from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest, as_parts
 from interlock.vocabulary.conversation import Part, UserEntry
-from interlock.vocabulary.errors import InterlockError, InvalidRequest
+from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
 from interlock.vocabulary.event import (
     EntriesRecorded,
     Event,
@@ -496,7 +496,8 @@ class Thread:
             self._compacting.cancel()
         await self._servers.close(CLOSING_PATIENCE)
         if self._journal.open_turn is not None:
-            await self._end_turn(self._journal.open_turn, "interrupted", None)
+            with suppress(StorageFailed):  # where the store has failed, the next to open the Thread writes this end
+                await self._end_turn(self._journal.open_turn, "interrupted", None)
         self._notices.close()
 
     async def _begin_turn(self, start: TurnStarted, *more: Event) -> anyio.abc.TaskGroup:
@@ -545,6 +546,7 @@ class Thread:
     def _refuse_if_busy(self, action: str) -> None:
         """What changes the history does not begin while something else does."""
         self._refuse_if_closing()
+        self._journal.refuse_if_failed()
         if self._journal.open_turn is not None:
             raise InvalidRequest(
                 f"cannot {action} thread {self.id}: turn {self._journal.open_turn} is running; "
