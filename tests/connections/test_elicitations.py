@@ -79,7 +79,7 @@ def wants(state: Any = None, **questions: Any) -> dict[str, Any]:
     return result if state is None else {**result, "requestState": state}
 
 
-def in_turn(*results: JsonObject) -> Callable[[FakeSession, str, JsonObject], JsonObject]:
+def in_turn(*results: JsonObject | ServerFailed) -> Callable[[FakeSession, str, JsonObject], JsonObject | ServerFailed]:
     """A server that gives these results one after another, and the last one for ever."""
     left = list(results)
     return lambda session, method, params: left.pop(0) if len(left) > 1 else left[0]
@@ -238,6 +238,53 @@ async def test_time_that_people_take_between_rounds_does_not_count() -> None:
         result = await connection.call_tool("ask", {}, timeout=0.3, respondent=person)
 
     assert result.content == THANKS
+
+
+LOGIN = {"mode": "url", "url": "https://example.com/login", "message": "Log in", "elicitationId": "e1"}
+
+
+def url_required(*wanted: Any) -> ServerFailed:
+    data = {"elicitations": list(wanted)}
+    return ServerFailed("log in first", server="zoo", kind="rejected", effect="unknown", rpc_code=-32042, rpc_data=data)
+
+
+@requirement("QST-7", "QST-8")
+async def test_a_refusal_that_wants_an_address_opened_asks_and_tries_once_more() -> None:
+    server, person = FakeServer(answer=in_turn(url_required(LOGIN), DONE)), Person(result={"action": "accept"})
+    async with connected(server, person) as connection:
+        result = await connection.call_tool("ask", {"a": 1}, timeout=PATIENCE, respondent=person)
+
+    assert result.content == THANKS
+    ((asked,),) = person.asked
+    assert (asked.params, asked.call_id, asked.certainty) == (LOGIN, "c1", "known")
+    first, second = server.sessions[0].asked
+    assert first == second
+
+
+@requirement("QST-7")
+@pytest.mark.parametrize(
+    ("answer", "asked", "sent"),
+    [({"action": "decline"}, 1, 1), ({"action": "cancel"}, 1, 1), ({"action": "accept"}, 1, 2)],
+)
+async def test_such_a_refusal_stands_unless_people_agree_and_is_not_asked_about_twice(
+    answer: JsonObject, asked: int, sent: int
+) -> None:
+    refusal = url_required(LOGIN)
+    server, person = FakeServer(answer=in_turn(refusal)), Person(result=answer)
+    async with connected(server, person) as connection:
+        assert await failure(connection.call_tool("ask", {}, timeout=PATIENCE, respondent=person)) is refusal
+
+    assert (len(person.asked), len(server.sessions[0].asked)) == (asked, sent)
+
+
+@pytest.mark.parametrize("wanted", [(), ({"mode": "form"},), ("x",), tuple([LOGIN] * (MAXIMUM_QUESTIONS + 1))])
+async def test_a_refusal_that_does_not_say_what_to_open_is_an_ordinary_one(wanted: tuple[Any, ...]) -> None:
+    refusal = url_required(*wanted)
+    server, person = FakeServer(answer=in_turn(refusal)), Person()
+    async with connected(server, person) as connection:
+        assert await failure(connection.call_tool("ask", {}, timeout=PATIENCE, respondent=person)) is refusal
+
+    assert person.asked == []
 
 
 async def test_an_older_server_that_writes_such_a_result_has_answered() -> None:

@@ -12,7 +12,14 @@ import anyio
 
 from interlock.connections import convert
 from interlock.connections.cache import CACHEABLE, Cache
-from interlock.connections.elicitations import MAXIMUM_ROUNDS, InFlight, InputRequired, answers, read_input_required
+from interlock.connections.elicitations import (
+    MAXIMUM_ROUNDS,
+    InFlight,
+    InputRequired,
+    answers,
+    read_input_required,
+    read_url_required,
+)
 from interlock.connections.masking import mask_of
 from interlock.connections.paging import PageWalk
 from interlock.connections.session import Session
@@ -117,16 +124,20 @@ class Asker:
         """The complete result of `request`, all waiting included but that for people (CON-11), or ServerFailed.
 
         A result that asks for input first (2026-07-28) is answered and the request sent again under a new id, in a
-        bounded number of rounds (QST-8).
+        bounded number of rounds (QST-8); a refusal that wants addresses opened first (2025-11-25), once.
         """
         current = request
         for _ in range(MAXIMUM_ROUNDS + 1):
             result = await self._answered(current, deadline)
             if not isinstance(result, InputRequired):
                 return result
+            if result.refusal is not None and current is not request:
+                raise result.refusal  # people have agreed once; asking for the same again and again would be a trap
             began = anyio.current_time()
             given = await self._given(request, result)
             deadline += anyio.current_time() - began
+            if result.refusal is not None and not result.agreed(given):
+                raise result.refusal
             current = replace(request, params=result.params(request.params, given), fresh=True)
         reason = f"it asked for input more than {MAXIMUM_ROUNDS} times"
         raise convert.broken(self._server, request.method, reason, effect=request.effect)
@@ -203,10 +214,15 @@ class Asker:
         except ServerFailed as error:
             if error.kind == "rejected" and "cursor" in request.params:
                 self.cache.drop(request.method)  # pages that belong together go together (specification: caching)
+            if session.era == "handshake" and (required := self._url_required(error, request)) is not None:
+                return required
             if request.capability is not None and error.rpc_code == METHOD_NOT_FOUND:
                 raise self._unsupported(request.method, "it answers: method not found") from error
             raise
         return self._complete(result, request, session)
+
+    def _url_required(self, error: ServerFailed, request: Request) -> InputRequired | None:
+        return read_url_required(error, server=self._server, method=request.method, respondent=request.respondent)
 
     def _complete(self, result: JsonObject, request: Request, session: Session) -> JsonObject | InputRequired:
         """The one place where a result that is no answer yet is told from one that is."""

@@ -12,13 +12,15 @@ from typing import Any, Final
 
 from interlock.connections import convert
 from interlock.connections.serving import ASKED_WITHIN, RequestRefused
-from interlock.vocabulary.errors import Effect, InvalidRequest
+from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import Respondent
 from interlock.vocabulary.question import CallCertainty, Elicitation
 
 ELICIT: Final = "elicitation/create"
 INVALID_PARAMS: Final = -32602
+URL_REQUIRED: Final = -32042
+"""An error of 2025-11-25: people have to open addresses first (specification: client/elicitation, URL mode)."""
 ROUND_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """The requests that a server may answer with input_required; any other such answer is a breach."""
 MAXIMUM_ROUNDS: Final = 10
@@ -108,19 +110,46 @@ async def answer_request(server: str, params: JsonObject, in_flight: InFlight, o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRequired:
-    """A result that is no answer yet: questions by the server's own keys, and a state that only it understands."""
+    """What is no answer yet: questions by the server's own keys, and a state that only it understands.
+
+    `refusal`: an older server asked by refusing the request (URL_REQUIRED); it is sent again as it was, once, if
+    people agreed to everything.
+    """
 
     questions: Mapping[str, Elicitation] = field(default_factory=dict[str, Elicitation])
     state: str | None = None
+    refusal: ServerFailed | None = None
+
+    def agreed(self, given: tuple[JsonObject, ...]) -> bool:
+        return all(result.get("action") == "accept" for result in given)
 
     def params(self, first: JsonObject, given: tuple[JsonObject, ...]) -> JsonObject:
         """The parameters of the next round: those of the first, the answers, and the state as it came."""
+        if self.refusal is not None:
+            return first
         more: dict[str, Any] = {}
         if self.questions:
             more["inputResponses"] = dict(zip(self.questions, given, strict=True))
         if self.state is not None:
             more["requestState"] = self.state
         return {**first, **more}
+
+
+def read_url_required(
+    refusal: ServerFailed, *, server: str, method: str, respondent: Respondent | None
+) -> InputRequired | None:
+    """The addresses that a refusal asks people to open; None: it is an ordinary refusal, or nobody can be asked."""
+    data = refusal.rpc_data
+    wanted = data.get("elicitations") if isinstance(data, Mapping) else None
+    if refusal.rpc_code != URL_REQUIRED or respondent is None or method not in ROUND_METHODS:
+        return None
+    if not isinstance(wanted, list) or not 0 < len(wanted) <= MAXIMUM_QUESTIONS:
+        return None
+    if not all(isinstance(params, Mapping) and params.get("mode") == "url" for params in wanted):
+        return None
+    known = _belonging_to(respondent, Elicitation(server=server, params={}, era="handshake"), "known")
+    questions = {str(number): replace(known, params=params) for number, params in enumerate(wanted)}
+    return InputRequired(questions=questions, refusal=refusal)
 
 
 def read_input_required(
