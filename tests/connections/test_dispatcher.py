@@ -314,28 +314,6 @@ async def test_a_broken_pipe_is_told_as_the_end_that_it_is_the_sign_of() -> None
     assert (error.message, error.effect) == ("ended with exit code 3", "none")
 
 
-async def test_the_sdks_session_can_be_entered_over_our_dispatcher() -> None:
-    from interlock.connections.sdk_dispatcher import SdkDispatcher, client_session
-
-    async with live() as (dispatcher, channel):
-        shown = SdkDispatcher(
-            dispatcher,
-            seconds=lambda: PATIENCE,
-            stamp=lambda method, params: params,
-            check=lambda method, result: dict(result),
-        )
-        async with client_session(shown, "1") as session, anyio.create_task_group() as group:
-
-            async def answer() -> None:
-                asked = await channel.until_sent(1)
-                dispatcher.message({"id": asked["id"], "error": {"code": -32601, "message": "no"}})
-
-            group.start_soon(answer)
-            with pytest.raises(Exception, match="no") as caught:
-                await session.send_discover("2026-07-28")
-        assert isinstance(caught.value.__cause__, ServerFailed)
-
-
 async def test_a_channel_that_breaks_ends_the_connection_and_not_its_owner() -> None:
     class Broken(PlayedChannel):
         async def run(self, receiver: Receiver, *, task_status: Any = anyio.TASK_STATUS_IGNORED) -> None:

@@ -283,7 +283,7 @@ async def test_a_start_that_fails_shows_what_was_printed_instead_of_messages() -
     script = {"@start": [{"raw": "Booting\n\u001b[1mReady\u001b[0m\n"}], "initialize": [{"stderr": "oops\n"}]}
     async with nothing_left_behind():
         with pytest.raises(ServerFailed) as caught:
-            async with open_session(scripted(script), timeout=1.0, probe_timeout=0.1):
+            async with open_session(scripted(script), timeout=2.0, era="handshake"):
                 raise AssertionError("it opened")
     assert caught.value.message.endswith(
         "; its last words on stderr: oops; it printed 2 lines on stdout that are no messages, "

@@ -10,8 +10,7 @@ counts as absent; a member without which an entry cannot be used makes the entry
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeVar
 
-from mcp.shared.inbound import find_invalid_x_mcp_header
-
+from interlock.connections.headers import invalid_annotation
 from interlock.vocabulary.errors import Effect, ServerFailed
 from interlock.vocabulary.json import JsonObject, JsonValue
 from interlock.vocabulary.resource import (
@@ -120,7 +119,7 @@ def tool(entry: JsonObject) -> Tool:
 def stateless_tool(entry: JsonObject) -> Tool:
     """A tool of a 2026-07-28 server: one whose x-mcp-header annotations are invalid must be dropped (section Tools)."""
     converted = tool(entry)
-    reason = find_invalid_x_mcp_header(converted.input_schema)
+    reason = invalid_annotation(converted.input_schema)
     if reason is not None:
         raise Misshapen(f"inputSchema: {reason}")
     return converted

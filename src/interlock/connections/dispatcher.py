@@ -3,8 +3,8 @@
 Owns: request ids and who waits for which, deadlines and their pauses, cancellation, progress, what is posted.
 Never: knows eras, stamps `_meta`, or trusts the shape of anything that comes in.
 
-It stands where the SDK's JSONRPCDispatcher stands (`sdk_dispatcher` shows it to the SDK as one), but a message costs
-no task, stream or queue: the transport calls `message`, which resolves the future that a caller awaits.
+It does what the SDK's JSONRPCDispatcher does, but a message costs no task, stream or queue: the transport calls
+`message`, which resolves the future that a caller awaits.
 """
 
 import asyncio

@@ -4,23 +4,18 @@ Owns: the order of server/discover and initialize, what counts as evidence of an
 Never: starts a process anew (the session does, for a server that dies on the probe), or refuses a server for a
     member that nobody needs.
 
-The SDK's ClientSession makes the requests (its knowledge of the envelope is worth keeping); its models do not judge the
-answers, since they refuse a server that forgets its name.
+No model judges the answers: it would refuse a server that forgets its name.
 """
 
-import importlib
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import metadata
-from types import ModuleType
 from typing import Any
 
 import anyio
-import anyio.to_thread
 
+from interlock.connections import headers
 from interlock.connections.dispatcher import Dispatcher
+from interlock.connections.protocol import HANDSHAKE_VERSIONS, META, STATELESS_VERSIONS, client_info, envelope
 from interlock.vocabulary.errors import ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.server import Era, ServerInfo
@@ -30,12 +25,10 @@ PROBE_TIMEOUT = 3.0
 this much at its first start, and a slower one loses nothing: it is asked again when it then refuses initialize."""
 PROBE_SHARE = 1 / 3
 """At most so much of the time left goes into the probe, so that initialize has the rest."""
+DISCOVER = "server/discover"
 MODERN_ERRORS = {-32020, -32021, -32022}
 """HeaderMismatch, MissingRequiredClientCapability, UnsupportedProtocolVersion: only a 2026-07-28 server sends them."""
 UNSUPPORTED_PROTOCOL_VERSION = -32022
-
-META = "io.modelcontextprotocol/"
-SDK_DISPATCHER = "interlock.connections.sdk_dispatcher"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +59,6 @@ class _NotStateless(Exception):
         self.silent = silent
 
 
-@cache
-def client_version() -> str:
-    """The version of this package, as servers are told."""
-    return metadata.version("interlock")
-
-
-async def sdk() -> ModuleType:
-    """The module that speaks to the SDK, imported beside the loop: it takes most of a second the first time."""
-    if SDK_DISPATCHER not in sys.modules:
-        await anyio.to_thread.run_sync(importlib.import_module, SDK_DISPATCHER, abandon_on_cancel=True)
-    return importlib.import_module(SDK_DISPATCHER)
-
-
 async def negotiate(
     dispatcher: Dispatcher,
     *,
@@ -98,8 +78,7 @@ async def negotiate(
         DiedOnProbe: the connection ended on server/discover, and initialize was not tried.
     """
     with anyio.CancelScope(deadline=deadline):
-        module = await sdk()
-        return await _Negotiation(module, dispatcher, server, capabilities, deadline).run(protocol, era, probe_timeout)
+        return await _Negotiation(dispatcher, server, capabilities, deadline).run(protocol, era, probe_timeout)
     raise ServerFailed(
         f'server "{server}" did not finish its start-up in time; raise `startup_timeout_sec` if it is only slow',
         server=server,
@@ -110,26 +89,18 @@ async def negotiate(
 class _Negotiation:
     """One attempt over one live dispatcher."""
 
-    def __init__(
-        self, module: Any, dispatcher: Dispatcher, server: str, capabilities: JsonObject, deadline: float
-    ) -> None:
-        self._sdk = module
+    def __init__(self, dispatcher: Dispatcher, server: str, capabilities: JsonObject, deadline: float) -> None:
         self._dispatcher = dispatcher
         self._server = server
         self._capabilities = capabilities
         self._deadline = deadline
-        self._request_limit = float("inf")
-        self._version = ""
-        self._initialize_result: JsonObject = {}
-        seen_as_sdk = module.SdkDispatcher(dispatcher, seconds=self._seconds, stamp=self._stamp, check=self._check)
-        self._session = module.client_session(seen_as_sdk, client_version())
 
     async def run(self, protocol: str, era: Era | None, probe_timeout: float) -> Negotiated:
         if protocol == "auto":
             return await (self._initialize_first() if era == "handshake" else self._discover_first(era, probe_timeout))
-        if protocol in self._sdk.HANDSHAKE_PROTOCOL_VERSIONS:
+        if protocol in HANDSHAKE_VERSIONS:
             return await self._initialize(protocol)
-        if protocol not in self._sdk.MODERN_PROTOCOL_VERSIONS:
+        if protocol not in STATELESS_VERSIONS:
             raise self._failed(f'cannot be spoken to: protocol version "{protocol}" is not known here', "unsupported")
         try:
             return await self._discover(protocol)
@@ -171,13 +142,12 @@ class _Negotiation:
     # ------------------------------------------------------------------ stateless
 
     async def _discover(self, version: str, seconds: float = float("inf"), *, again: bool = False) -> Negotiated:
-        self._request_limit = seconds
+        params = {"_meta": envelope(version, self._capabilities)}
+        written = {headers.PROTOCOL_VERSION: version, headers.METHOD: DISCOVER}
         try:
-            result = await self._asked(self._session.send_discover(version))
+            result = await self._ask(DISCOVER, params, written, seconds)
         except ServerFailed as error:
             return await self._after_refused_probe(error, version, again)
-        finally:
-            self._request_limit = float("inf")
         versions = result.get("supportedVersions")
         mutual = self._mutual(versions)
         if mutual is None:
@@ -196,10 +166,10 @@ class _Negotiation:
         mutual = self._mutual(supported)
         if mutual is not None and not again:
             return await self._discover(mutual, again=True)
-        if isinstance(supported, list) and not set(map(str, supported)) & set(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS):
+        if isinstance(supported, list) and not set(map(str, supported)) & set(HANDSHAKE_VERSIONS):
             if mutual is not None:
                 raise error  # it names the very version that it refuses
-            known = ", ".join((*self._sdk.HANDSHAKE_PROTOCOL_VERSIONS, *self._sdk.MODERN_PROTOCOL_VERSIONS))
+            known = ", ".join((*HANDSHAKE_VERSIONS, *STATELESS_VERSIONS))
             raise self._failed(
                 f"speaks only the protocol versions {supported!r:.200}; known here are {known}", "unsupported"
             ) from error
@@ -208,10 +178,10 @@ class _Negotiation:
     def _mutual(self, versions: Any) -> str | None:
         if not isinstance(versions, list):
             return None
-        return next((known for known in reversed(self._sdk.MODERN_PROTOCOL_VERSIONS) if known in versions), None)
+        return next((known for known in reversed(STATELESS_VERSIONS) if known in versions), None)
 
     def _newest(self) -> str:
-        return str(self._sdk.MODERN_PROTOCOL_VERSIONS[-1])
+        return str(STATELESS_VERSIONS[-1])
 
     def _read_discovery(self, result: JsonObject, version: str) -> Negotiated:
         meta = result.get("_meta")
@@ -229,61 +199,52 @@ class _Negotiation:
     async def _initialize_newest(self) -> Negotiated:
         """The newest version; the newest that the server names, if it refuses that one instead of offering its own
         (specification 2025-11-25 basic/lifecycle: Error Handling)."""
-        newest = self._sdk.HANDSHAKE_PROTOCOL_VERSIONS[-1]
+        newest = HANDSHAKE_VERSIONS[-1]
         try:
             return await self._initialize(newest)
         except ServerFailed as error:
             supported = error.rpc_data.get("supported") if isinstance(error.rpc_data, Mapping) else None
             versions = supported if isinstance(supported, list) else []
-            older = [known for known in self._sdk.HANDSHAKE_PROTOCOL_VERSIONS[:-1] if known in versions]
+            older = [known for known in HANDSHAKE_VERSIONS[:-1] if known in versions]
             if not older:
                 raise
         return await self._initialize(older[-1])
 
     async def _initialize(self, version: str) -> Negotiated:
-        self._version = version
-        await self._asked(self._session.initialize())
-        result = self._initialize_result
+        params = {"protocolVersion": version, "capabilities": self._capabilities, "clientInfo": client_info()}
+        result = await self._ask("initialize", params)
+        agreed = result.get("protocolVersion")
+        if agreed not in HANDSHAKE_VERSIONS:
+            known = ", ".join(HANDSHAKE_VERSIONS)
+            raise self._failed(
+                f"answered initialize with protocol version {agreed!r:.100}; known here are {known}", "unsupported"
+            )
+        with anyio.move_on_after(self._seconds()):
+            written = {headers.PROTOCOL_VERSION: agreed}
+            await self._dispatcher.notify("notifications/initialized", headers=written)
         return Negotiated(
             era="handshake",
-            protocol_version=result["protocolVersion"],
+            protocol_version=agreed,
             info=read_info(result.get("serverInfo")),
             capabilities=_object(result.get("capabilities")),
             instructions=_text(result.get("instructions")),
         )
 
-    # ------------------------------------------------------------------ the SDK's requests
+    # ------------------------------------------------------------------ requests
 
-    async def _asked(self, asking: Any) -> Any:
-        """Await a call of the SDK session; a rejection comes back as the ServerFailed that it was."""
-        try:
-            return await asking
-        except Exception as error:
-            if not isinstance(error, ServerFailed) and isinstance(error.__cause__, ServerFailed):
-                raise error.__cause__ from None
-            raise
+    async def _ask(
+        self,
+        method: str,
+        params: JsonObject,
+        written: Mapping[str, str] | None = None,
+        seconds: float = float("inf"),
+    ) -> JsonObject:
+        """The raw result. Nobody is told when it is given up: a request that opens a session is not cancelled."""
+        limit = min(seconds, self._seconds())
+        return await self._dispatcher.request(method, params, timeout=limit, headers=written, cancellable=False)
 
     def _seconds(self) -> float:
-        return max(0.0, min(self._request_limit, self._deadline - anyio.current_time()))
-
-    def _stamp(self, method: str, params: JsonObject) -> JsonObject:
-        """The host's own word on versions and capabilities: the SDK would always offer both modes of elicitation."""
-        if method == "initialize":
-            return {**params, "protocolVersion": self._version, "capabilities": self._capabilities}
-        return {**params, "_meta": {**params["_meta"], META + "clientCapabilities": self._capabilities}}
-
-    def _check(self, method: str, result: JsonObject) -> dict[str, Any]:
-        if method != "initialize":
-            return dict(result)
-        version = result.get("protocolVersion")
-        if version not in self._sdk.HANDSHAKE_PROTOCOL_VERSIONS:
-            known = ", ".join(self._sdk.HANDSHAKE_PROTOCOL_VERSIONS)
-            raise self._failed(
-                f"answered initialize with protocol version {version!r:.100}; known here are {known}", "unsupported"
-            )
-        self._initialize_result = result
-        # What the SDK's model insists on, and nobody here reads.
-        return {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "", "version": ""}}
+        return max(0.0, self._deadline - anyio.current_time())
 
     def _failed(self, text: str, kind: ServerFailure) -> ServerFailed:
         return ServerFailed(f'server "{self._server}" {text}', server=self._server, kind=kind)

@@ -1,13 +1,15 @@
 """What every request of a negotiated session carries besides its own parameters.
 
 Owns: the `_meta` members of 2026-07-28 and the Mcp-* headers of HTTP.
-Never: sends anything, or puts a header together by its own rules where the SDK has a public function for it.
+Never: sends anything, or knows how a header is written (`headers` does).
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.connections.negotiation import META, Negotiated, client_version
+from interlock.connections import headers as standard
+from interlock.connections.negotiation import Negotiated
+from interlock.connections.protocol import envelope
 from interlock.vocabulary.json import JsonObject
 
 MAPS_LIMIT = 1024
@@ -21,14 +23,8 @@ class Stamp:
         self._version = negotiated.protocol_version
         self._stateless = negotiated.era == "stateless"
         self._http = http
-        self._meta: JsonObject = {}
-        if self._stateless:
-            self._meta = {
-                META + "protocolVersion": self._version,
-                META + "clientInfo": {"name": "interlock", "version": client_version()},
-                META + "clientCapabilities": capabilities,
-            }
-        self._maps: dict[int, tuple[JsonObject, Mapping[tuple[str, ...], str]]] = {}
+        self._meta: JsonObject = envelope(self._version, capabilities) if self._stateless else {}
+        self._maps: dict[int, tuple[JsonObject, Mapping[standard.Path, str]]] = {}
 
     def params(self, params: JsonObject | None, meta: JsonObject | None) -> JsonObject | None:
         """The parameters with the caller's `meta` and ours in `_meta`; ours win."""
@@ -42,27 +38,23 @@ class Stamp:
         """The headers of a request over HTTP (specification: Streamable HTTP, standard headers); None for stdio."""
         if not self._http:
             return None
-        from mcp.shared import inbound  # loaded long ago, by negotiation
-
-        headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version}
+        headers = {standard.PROTOCOL_VERSION: self._version}
         if self._stateless:
-            headers[inbound.MCP_METHOD_HEADER] = method
-            key = inbound.NAME_BEARING_METHODS.get(method)
+            headers[standard.METHOD] = method
+            key = standard.NAMED_BY.get(method)
             if key is not None and params is not None and isinstance(name := params.get(key), str):
-                headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
+                headers[standard.NAME] = standard.encoded(name)
             if input_schema is not None and params is not None:
                 arguments: Any = params.get("arguments") or {}
-                headers |= inbound.mcp_param_headers(self._header_map(input_schema), arguments)
+                headers |= standard.parameter_headers(self._header_map(input_schema), arguments)
         return headers
 
-    def _header_map(self, schema: JsonObject) -> Mapping[tuple[str, ...], str]:
-        from mcp.shared import inbound
-
+    def _header_map(self, schema: JsonObject) -> Mapping[standard.Path, str]:
         known = self._maps.get(id(schema))
         if known is None:
             if len(self._maps) >= MAPS_LIMIT:
                 self._maps.clear()
-            valid = inbound.find_invalid_x_mcp_header(schema) is None
+            valid = standard.invalid_annotation(schema) is None
             # The schema is kept with its map, so that its id means no other object.
-            known = self._maps[id(schema)] = (schema, inbound.x_mcp_header_map(schema) if valid else {})
+            known = self._maps[id(schema)] = (schema, standard.header_map(schema) if valid else {})
         return known[1]
