@@ -77,7 +77,12 @@ BAD_INPUT = [
     ("list_mcp_resources", '{"x": 1e999}', "not JSON"),
     ("read_mcp_resource", '{"server": "notes", "uri": "  "}', "uri"),
     ("read_mcp_resource", '{"uri": "doc://a"}', "server"),
-    ("read_mcp_resource", '{"server": "notes", "uri": "doc://refused"}', "there is no such resource"),
+    (
+        "read_mcp_resource",
+        '{"server": "notes", "uri": "doc://refused"}',
+        "cannot read 'doc://refused': there is no such",
+    ),
+    ("read_mcp_resource", '{"server": "notes", "uri": "doc://refused"}', "take a uri from a listing"),
 ]
 
 
@@ -122,7 +127,7 @@ async def test_a_read_that_failed_says_nothing_of_an_effect_as_it_can_have_none(
     async with open_room(tmp_path, view) as room:
         result = await room.step().call("r", "read_mcp_resource", {"server": "notes", "uri": "doc://a"})
 
-        assert result.text == "the connection was lost"
+        assert result.text == "cannot read 'doc://a': the connection was lost"
         assert result.item.effect == "none"
         end = (await room.calls("r"))[-1]
         assert isinstance(end, CallEnded)

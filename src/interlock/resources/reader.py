@@ -20,6 +20,8 @@ from interlock.vocabulary.snapshot import Binding, ServerView
 METHOD_NOT_FOUND = -32601
 NAMED_SERVERS = 20
 """How many servers an error names."""
+LONGEST_URI = 500
+"""Characters of a URI that an error repeats."""
 
 PageOf: TypeAlias = Callable[[Connection, str | None, float], Awaitable[Page[Listed]]]
 AllOf: TypeAlias = Callable[[Connection, float], Awaitable[Listing[Listed]]]
@@ -82,7 +84,10 @@ async def read_one(
 ) -> str:
     """The contents of `uri` at exactly `server`; errors as in `list_one`."""
     view = _named(binding, server)
-    read = await view.connection.read_resource(uri, timeout=_call_timeout(view, timeout), respondent=respondent)
+    try:
+        read = await view.connection.read_resource(uri, timeout=_call_timeout(view, timeout), respondent=respondent)
+    except ServerFailed as error:
+        raise _not_read(uri, error) from error
     return read_answer(server, uri, read)
 
 
@@ -165,6 +170,21 @@ def _call_timeout(view: ServerView, timeout: float | None) -> float:
 
 def _failure(server: str, message: str) -> Contribution:
     return Contribution(errors=({"server": server, "message": message},))
+
+
+def _not_read(uri: str, error: ServerFailed) -> ServerFailed:
+    """`error` with the URI, which the words of a server seldom name."""
+    hint = "; take a uri from a listing, or fill in a template" if error.kind == "rejected" else ""
+    facts = {name: value for name, value in error.facts.items() if name not in {"server", "kind", "effect"}}
+    return ServerFailed(
+        f"cannot read {uri[:LONGEST_URI]!r}: {error.message}{hint}",
+        server=error.server,
+        kind=error.kind,
+        effect=error.effect,
+        rpc_code=error.rpc_code,
+        rpc_data=error.rpc_data,
+        **facts,
+    )
 
 
 def _all_failed(kind: Kind, failures: dict[str, str]) -> ServerFailed:
