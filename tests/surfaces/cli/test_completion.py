@@ -1,14 +1,18 @@
 """What shells are told when somebody presses the tab key."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import shellingham  # type: ignore[import-untyped]  # it ships no types
+import typer
 
-from tests.surfaces.cli.shell import EXITS, OFF, Shell
+from interlock.surfaces.cli import completing
+from tests.surfaces.cli.shell import COMMAND, EXITS, OFF, Shell
 
 KEYRING = '[mcp_servers.locked]\ncommand = "x"\nenv = { A = { keyring = "s/n" } }\n'
 
@@ -52,21 +56,33 @@ def test_a_malformed_configuration_completes_nothing_and_says_nothing(here: Shel
     assert bash(here, "interlock", "mcp", "get", "") == []
 
 
+def no_shell() -> None:
+    raise shellingham.ShellDetectionFailure
+
+
 @pytest.mark.parametrize(
     ("shell", "word"), [("bash", "complete -o default"), ("zsh", "#compdef interlock"), ("fish", "complete --command")]
 )
-def test_the_script_of_each_shell_is_shown(here: Shell, shell: str, word: str) -> None:
-    done = here.run("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-    assert done.status == 0
-    assert word in done.output
-    assert "_INTERLOCK_COMPLETE" in done.output
+def test_the_script_of_the_shell_that_runs_us_is_shown(monkeypatch: pytest.MonkeyPatch, shell: str, word: str) -> None:
+    monkeypatch.setattr(shellingham, "detect_shell", lambda: (shell, f"/bin/{shell}"))
+    assert word in completing.script()
+    assert "_INTERLOCK_COMPLETE" in completing.script()
+    monkeypatch.setattr(shellingham, "detect_shell", no_shell)
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    assert word in completing.script()
+
+
+def test_a_shell_that_is_not_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shellingham, "detect_shell", lambda: ("tcsh", "/bin/tcsh"))
+    with pytest.raises(typer.BadParameter, match="completion is there for bash, zsh, fish, but this is tcsh"):
+        completing.script()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_in_bash_the_installed_completion_works(here: Shell) -> None:
-    options = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", "HOME": str(here.folder)}
-    installed = here.run("--install-completion", "bash", **options)
-    assert installed.status == 0
+    command = shlex.join([*COMMAND, "--install-completion"])
+    environment = here.environment(HOME=str(here.folder))
+    subprocess.run(["bash", "-c", f"{command}; true"], env=environment, cwd=here.folder, check=True)
     script = here.folder / ".bash_completions" / "interlock.sh"
     assert str(script) in (here.folder / ".bashrc").read_text()
     folder = here.folder / "bin"

@@ -8,25 +8,15 @@ from typing import Annotated
 
 import typer
 
-from interlock.surfaces.cli.lazy_group import Place, lazy
-
-COMMANDS = {
-    "exec": Place("exec_command", "Ask a model that can use your MCP servers."),
-    "mcp": Place("mcp_commands", "Configure MCP servers, look at them and ask them."),
-    "doctor": Place("doctor_command", "Find out what is wrong with your servers, and how to mend it."),
-    "approvals": Place("approvals_command", "Explain which calls need an approval."),
-    "threads": Place("threads_commands", "Look at stored threads, and change them."),
-    "memory": Place("memory_commands", "See which memories were used."),
-    "app-server": Place("app_server_command", "Serve programs over JSON-RPC."),
-    "demo": Place("demo_command", "See what Interlock does: no network, no keys."),
-}
+from interlock.surfaces.cli.command_table import ABOUT, COMMANDS, OPTIONS
+from interlock.surfaces.cli.lazy_group import lazy
 
 app = typer.Typer(
     name="interlock",
     cls=lazy(COMMANDS),
-    help="The host between an AI agent and its MCP servers.",
+    help=ABOUT,
     no_args_is_help=True,
-    add_completion=True,
+    add_completion=False,  # its two options would load pydantic for every command
     rich_markup_mode=None,  # plain help: rich alone would take longer to load than all the rest
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -41,10 +31,33 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _install_completion(wanted: bool) -> None:
+    if wanted:
+        from interlock.surfaces.cli import completing
+
+        completing.install()
+        raise typer.Exit
+
+
+def _show_completion(wanted: bool) -> None:
+    if wanted:
+        from interlock.surfaces.cli import completing
+
+        typer.echo(completing.script())
+        raise typer.Exit
+
+
 @app.callback()
 def interlock(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help=OPTIONS["--version"])
+    ] = False,
+    install_completion: Annotated[
+        bool,
+        typer.Option("--install-completion", callback=_install_completion, help=OPTIONS["--install-completion"]),
+    ] = False,
+    show_completion: Annotated[
+        bool, typer.Option("--show-completion", callback=_show_completion, help=OPTIONS["--show-completion"])
     ] = False,
 ) -> None:
     """The host between an AI agent and its MCP servers."""

@@ -1,10 +1,9 @@
 """A group whose commands are loaded when one of them is used.
 
-Owns: the table of names, modules and helps of the top level; loading one command.
+Owns: loading one command of a table.
 Never: loads a command to show its help line, or imports anything but typer.
 """
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -12,13 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command as made_by_typer
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A command's module in this package, which has a Typer `app`, and its line of help."""
-
-    module: str
-    help: str
+from interlock.surfaces.cli.command_table import Place
 
 
 def new_app(help: str | None = None) -> typer.Typer:  # noqa: A002 -- typer's own word
@@ -39,6 +32,13 @@ def lazy(places: dict[str, Place]) -> type[TyperGroup]:
             """Called to run a command or to complete its words, not to show the help of its group."""
             name, command, rest = super().resolve_command(ctx, args)
             return name, _loaded(places[name].module, name) if name in places else command, rest
+
+        def get_help_option(self, ctx: Any) -> Any:
+            """With a default: to convert the None of an option that is not given, typer would load pydantic."""
+            option = super().get_help_option(ctx)
+            if option is not None:
+                option.default = False
+            return option
 
     return LazyGroup
 

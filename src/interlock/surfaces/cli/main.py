@@ -10,20 +10,16 @@ import sys
 from types import ModuleType
 from typing import NoReturn
 
+from interlock.surfaces.cli.command_table import COMPLETION, WIDTH, top_help
+
 INTERRUPTED = 130
 """What a shell shows for a process that SIGINT ended: 128 + 2."""
 
 
 def main() -> NoReturn:
     """Run the command line on sys.argv and exit: 0 fine, 1 the work failed, 2 usage or configuration wrong."""
-    gc.disable()  # what is loaded lives as long as the process; looking through it meanwhile costs a tenth of the start
     try:
-        import typer
-    except ImportError:
-        sys.stderr.write("error: the command line needs typer, which is not installed; pip install 'interlock[cli]'\n")
-        sys.exit(2)
-    try:
-        sys.exit(_status(typer))
+        sys.exit(_status())
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: nothing to flush, no message
         sys.exit(1)
@@ -31,9 +27,38 @@ def main() -> NoReturn:
         sys.exit(INTERRUPTED)
 
 
-def _status(typer: ModuleType) -> int:
+def _is_plain_help() -> bool:
+    """Whether the help is wanted that needs no typer: it is not narrower than its text, and no shell asks for words."""
+    if sys.argv[1:] not in ([], ["--help"], ["-h"]) or COMPLETION in os.environ:
+        return False
+    try:
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (OSError, ValueError):  # no terminal
+        return True
+    return columns >= WIDTH
+
+
+def _status() -> int:
+    if _is_plain_help():
+        sys.stdout.write(top_help() + "\n")
+        sys.stdout.flush()
+        return 0
+    gc.disable()  # what is loaded lives as long as the process; looking through it meanwhile costs a tenth of the start
+    try:
+        import typer
+    except ImportError:
+        sys.stderr.write("error: the command line needs typer, which is not installed; pip install 'interlock[cli]'\n")
+        return 2
+    return _status_of(typer)
+
+
+def _status_of(typer: ModuleType) -> int:
     from interlock.surfaces.cli.app import app
 
+    if COMPLETION in os.environ:
+        from interlock.surfaces.cli import completing
+
+        completing.be_ready()
     try:
         result = typer.main.get_command(app)(prog_name="interlock", standalone_mode=False)
     except typer.Abort as abort:

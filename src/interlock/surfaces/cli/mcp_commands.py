@@ -52,7 +52,7 @@ def list_tools(server: ServerOption = None, config: ConfigOption = None, json: J
 def list_resources(
     server: ServerOption = None, cursor: CursorOption = None, config: ConfigOption = None, json: JsonOption = False
 ) -> int:
-    """Show the resources of all servers, or one page of SERVER."""
+    """Show the resources of all servers, or one page of one."""
     from interlock.surfaces.cli import mcp_resources, running
 
     return running.run(partial(mcp_resources.show, mcp_resources.RESOURCES, config, server, cursor, json))
@@ -62,7 +62,7 @@ def list_resources(
 def list_templates(
     server: ServerOption = None, cursor: CursorOption = None, config: ConfigOption = None, json: JsonOption = False
 ) -> int:
-    """Show the resource templates of all servers, or one page of SERVER."""
+    """Show the resource templates of all servers, or of one."""
     from interlock.surfaces.cli import mcp_resources, running
 
     return running.run(partial(mcp_resources.show, mcp_resources.TEMPLATES, config, server, cursor, json))
@@ -90,7 +90,7 @@ def list_prompts(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Show the prompts of all servers, of one, or one prompt filled in."""
+    """Show the prompts of all servers, or one filled in."""
     from interlock.surfaces.cli import mcp_prompts, running
 
     return running.run(partial(mcp_prompts.show, config, server, name, values or (), json))
@@ -109,7 +109,7 @@ def complete(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Show what a server proposes for an argument of a prompt or a variable of a template."""
+    """Show what a server proposes for an argument. It is one of a prompt, or a variable of a template."""
     from interlock.surfaces.cli import mcp_complete, running
 
     wish = mcp_complete.Wish(
@@ -128,7 +128,7 @@ def call_tool(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Call a tool and print its result; nobody is asked, you just asked for it."""
+    """Call a tool and print its result. Nobody is asked: you just asked for it."""
     from interlock.surfaces.cli import mcp_call, running
 
     return running.run(partial(mcp_call.show, config, server, tool, arguments, json))
@@ -142,7 +142,7 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: JsonOption = False,
 ) -> int:
-    """Let this folder's .mcp.json and .interlock.toml start their commands."""
+    """Let files of this folder start commands. Those are .mcp.json and .interlock.toml, as they are now."""
     from interlock.surfaces.cli import mcp_trust, running
 
     return running.run(partial(mcp_trust.trust, file, yes, json))

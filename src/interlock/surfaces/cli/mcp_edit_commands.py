@@ -56,7 +56,7 @@ def add(
     config: EditedFile = None,
     json: JsonOption = False,
 ) -> int:
-    """Add a server: interlock mcp add NAME --url URL, or interlock mcp add NAME -- COMMAND ARGUMENT..."""
+    """Add a server. Give its --url, or after -- the command that starts it, as in: add git -- uvx mcp-server-git"""
     from interlock.surfaces.cli import mcp_edit, running
 
     addition = mcp_edit.Addition(
@@ -78,7 +78,7 @@ def add(
 
 
 def get(server: ServerArgument, config: ConfigOption = None, json: JsonOption = False) -> int:
-    """Show every setting of a server and the file that it comes from; nothing is started."""
+    """Show every setting of a server, and where it comes from. Nothing is started."""
     from interlock.surfaces.cli import mcp_get, running
 
     return running.run(partial(mcp_get.show, server, config, json))
@@ -115,7 +115,7 @@ def take_over(
     config: EditedFile = None,
     json: JsonOption = False,
 ) -> int:
-    """Show the servers of Claude, VS Code, Codex, Cursor and others, and take over those that you name."""
+    """Take over servers of Claude, VS Code, Codex and others. Without names they are only shown."""
     from interlock.surfaces.cli import mcp_import, running
 
     choice = mcp_import.Choice(names=names or (), everything=everything, file=file, replace=replace)
