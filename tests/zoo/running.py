@@ -25,7 +25,7 @@ from tests.zoo.scenarios import NEIGHBOUR, Scenario, load
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 6
+AT_ONCE = 8
 """Scenarios that run side by side; most of them wait, on two cores."""
 WHOLE_LIMIT = 80.0
 """Seconds after which a scenario counts as hung, whatever its operations may take; an animal lives for 90."""
