@@ -20,7 +20,7 @@ SENTENCE = "the host ended while the call ran; whether it took effect is unknown
 async def close_what_was_left_open(journal: Journal, *, output_limit: int) -> None:
     """Record the missing ends, all or none. Called by whoever holds the Thread's claim, before anything runs."""
     facts = journal.facts
-    if not (facts.open_calls or facts.unanswered or facts.open_turn is not None):
+    if not (facts.open_questions or facts.open_calls or facts.unanswered or facts.open_turn is not None):
         return  # as it should be; looking at all turns of a long Thread takes its time
     events = missing_ends(journal.state, output_limit=output_limit)
     if events:
