@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -115,3 +116,38 @@ def test_when_it_is_killed_its_servers_end_too(tmp_path: Path) -> None:
     process.wait(10)
     process.stdout.close()
     assert psutil.wait_procs(children, timeout=15)[1] == []
+
+
+@pytest.mark.timeout(150)  # two demonstrations one after another
+@pytest.mark.parametrize("end", ["kill", "interrupt"])
+def test_stopped_at_any_moment_it_goes_on_with_one_command_that_shows_what_was_interrupted(
+    tmp_path: Path, end: str
+) -> None:
+    command = [sys.executable, "-m", "interlock", "demo"]
+    process = subprocess.Popen(command, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    told = ""
+    while "bind  1 of 4" not in told:
+        line = process.stdout.readline()
+        assert line, told
+        told += line
+    process.kill() if end == "kill" else process.send_signal(signal.SIGINT)
+    process.wait(20)
+    process.stdout.close()
+    again = re.search(r"go on with: \S*interlock demo (--resume \S+)", told)
+    assert again is not None
+
+    done = subprocess.run(
+        [*command, *again.group(1).split()],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = done.stdout
+    interrupted = shown.partition("Where the last demonstration was interrupted")[2].partition("stop me")[0]
+    assert re.search(r"its turn was cut off after \d+ calls had ended", interrupted), interrupted
+    assert re.search(r"✗ workshop  bind .*effect.* unknown", interrupted), interrupted
+    assert "12 calls began and 12 ended, 2 failed; the turn completed." in shown

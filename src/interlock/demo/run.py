@@ -38,10 +38,17 @@ async def nobody(thread: Thread) -> AsyncIterator[None]:
     yield
 
 
-async def run(display: Display, *, store: str | Path | None = None, attending: Attending = nobody) -> TurnResult:
+async def run(
+    display: Display,
+    *,
+    store: str | Path | None = None,
+    attending: Attending = nobody,
+    resume: str | None = None,
+) -> TurnResult:
     """Show one turn on `display`. `store`: a database (default: interlock.db in the home folder).
 
-    `attending`: who may approve the destructive call; nobody, unless the caller brings somebody.
+    `attending`: who may approve the destructive call; nobody, unless the caller brings somebody. `resume`: go on
+    with the thread of an earlier demonstration, which may have been killed at any moment.
     """
     place = store if store is not None else home_folder(os.environ) / "interlock.db"
     display.line("Interlock stands between a language model and its MCP servers.", "strong")
@@ -49,7 +56,12 @@ async def run(display: Display, *, store: str | Path | None = None, attending: A
     display.line("HTTP, and one that is broken. Everything else is real. No key and no network are needed.")
     display.line("starting the servers …", "dim")
     async with weather_server() as url, Host(configured(url), store=place, grace=GRACE) as host:
-        thread = await host.start_thread(name="demo")
+        if resume is None:
+            thread = await host.start_thread(name="demo")
+        else:
+            thread = await host.resume_thread(resume)
+            _show_interrupted(display, thread)
+        display.line(f"stop me whenever you like, and go on with: {_command()} demo --resume {thread.id}", "dim")
         story = _Story(thread, display)
         async with attending(thread):
             result = await _watch_turn(thread, story)
@@ -63,11 +75,26 @@ async def run(display: Display, *, store: str | Path | None = None, attending: A
 async def _watch_turn(thread: Thread, story: "_Story") -> TurnResult:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(story.follow_progress)
-        turn = await thread.start_turn(PROMPT, model=scripted_model())
-        await story.follow_facts()
+        after, turns = thread.state.last_sequence, len(thread.state.turns)
+        turn = await thread.start_turn(PROMPT, model=scripted_model(turns))
+        await story.follow_facts(after)
         result = await turn.finished()
         tasks.cancel_scope.cancel()
     return result
+
+
+def _show_interrupted(display: Display, thread: Thread) -> None:
+    """What the host that ran the thread before cut off, or left open when it was killed; all of it has ended now."""
+    display.line("Where the last demonstration was interrupted", "heading")
+    last = thread.state.turns[-1] if thread.state.turns else None
+    if last is None or last.status != "interrupted":
+        display.line("  nowhere: it came to its end" if last is not None else "  before it began")
+        return
+    calls = [item for item in last.items if isinstance(item, McpToolCallItem)]
+    cut = [item for item in calls if item.error is not None and item.error.code in ("interrupted", "cancelled")]
+    display.line(f"  its turn was cut off after {len(calls) - len(cut)} calls had ended")
+    for item in cut:
+        display.line(f"  ✗ {item.server}  {item.tool}  {telling.outcome(item)}", "bad")
 
 
 class _Story:
@@ -80,9 +107,9 @@ class _Story:
         self._steps = 0
         self._began = self._ended = self._failed = 0
 
-    async def follow_facts(self) -> None:
-        """Show the stored events of the turn, until it has ended."""
-        async with aclosing(self._thread.events()) as events:
+    async def follow_facts(self, after: int) -> None:
+        """Show the stored events of the turn, which are above `after`, until it has ended."""
+        async with aclosing(self._thread.events(after=after)) as events:
             async for stored in events:
                 if isinstance(stored, StoredEvent):
                     self._show(stored)

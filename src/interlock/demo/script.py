@@ -5,6 +5,9 @@ Never: knows a cursor or a URI by heart; like a real model it has only what it w
 """
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from interlock.testing.model import ScriptedModel
@@ -12,14 +15,27 @@ from interlock.testing.script import Call, ModelStep, Say
 from interlock.vocabulary.conversation import ModelRequest, OutputEntry, TextPart
 
 PROMPT = "What can I read and use here? Have a book bound, and tell me what went wrong on the way."
+AGAIN = "-again-"
+"""Between the name of a call and the number of its turn, in all turns but the first."""
 PIECE = 6
 """Characters of one delta, as a model would stream them."""
 
 
-def scripted_model() -> ScriptedModel:
-    return ScriptedModel(
-        look_around, first_page, second_page, third_page, read, work, report, name="scripted demo model"
-    )
+def scripted_model(turns: int = 0) -> ScriptedModel:
+    """The model of a turn that comes after `turns` others, whose call ids it may not use again (LIF-8)."""
+    steps = (look_around, first_page, second_page, third_page, read, work, report)
+    return ScriptedModel(*(partial(_numbered, step, turns) for step in steps), name="scripted demo model")
+
+
+def _numbered(step: Callable[[ModelRequest], ModelStep | list[ModelStep]], turns: int, request: ModelRequest) -> Any:
+    said = step(request)
+    return [_with_number(part, turns) for part in (said if isinstance(said, list) else [said])]
+
+
+def _with_number(step: ModelStep, turns: int) -> ModelStep:
+    if isinstance(step, Call) and turns > 0:
+        return replace(step, call_id=f"{step.call_id}{AGAIN}{turns}")
+    return step
 
 
 def look_around(_: ModelRequest) -> list[ModelStep]:
@@ -92,7 +108,7 @@ def _page_after(request: ModelRequest, earlier: str, call_id: str) -> Call:
 
 
 def _text(request: ModelRequest, call_id: str) -> str:
-    for entry in request.entries:
-        if isinstance(entry, OutputEntry) and entry.call_id == call_id:
+    for entry in reversed(request.entries):
+        if isinstance(entry, OutputEntry) and entry.call_id.partition(AGAIN)[0] == call_id:
             return "\n".join(part.text for part in entry.content if isinstance(part, TextPart))
     raise LookupError(f"the model was told nothing about the call {call_id}")

@@ -12,7 +12,6 @@ from typing import TextIO
 
 import anyio.to_thread
 
-from interlock.history.fold import ThreadState
 from interlock.host.host import Host
 from interlock.stores import open_store
 from interlock.surfaces.cli.opening import home, read_configuration
@@ -24,14 +23,16 @@ from interlock.vocabulary.event import ThreadRecord
 from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.memory import MemoryUse
 from interlock.vocabulary.ports import Model
+from interlock.vocabulary.thread import TurnState
 
 
 async def resume(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
     """Close what a killed host left open, and show it; the thread stays for `exec --thread`."""
     host, record = await _open(thread, closing)
-    left = (await host.read_thread(record.thread_id)).open_turn
     resumed = await host.resume_thread(record.thread_id)
-    interrupted = _interrupted(resumed.state, left)
+    last = resumed.state.turns[-1] if resumed.state.turns else None
+    left = last.turn_id if last is not None and last.status == "interrupted" else None
+    interrupted = [] if last is None or left is None else _interrupted(last)
     questions = resumed.state.open_questions
     if as_json:
         print_json(
@@ -45,7 +46,7 @@ async def resume(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
         return
     turns = len(resumed.state.turns)
     if left is None:
-        say(f"thread {record.thread_id} was closed in order; nothing was interrupted in its {turns} turns")
+        say(f"thread {record.thread_id}: the last of its {turns} turns was not interrupted")
     else:
         say(f"thread {record.thread_id}: its last turn of {turns} was interrupted")
         rows = [(item.id, item.server, item.tool, item.error.message if item.error else "") for item in interrupted]
@@ -121,10 +122,10 @@ async def show_memory_uses(limit: int, as_json: bool, closing: AsyncExitStack) -
     print_table(Table(("thread", "uses", "last used", "about"), rows, "no memory was cited yet"))
 
 
-def _interrupted(state: ThreadState, turn_id: str | None) -> list[McpToolCallItem]:
-    items = [item for turn in state.turns if turn.turn_id == turn_id for item in turn.items]
-    calls = [item for item in items if isinstance(item, McpToolCallItem)]
-    return [item for item in calls if item.error is not None and item.error.code == "interrupted"]
+def _interrupted(turn: TurnState) -> list[McpToolCallItem]:
+    """The calls that were cut off, by a kill or in order."""
+    calls = [item for item in turn.items if isinstance(item, McpToolCallItem)]
+    return [item for item in calls if item.error is not None and item.error.code in ("interrupted", "cancelled")]
 
 
 async def _open(thread: str, closing: AsyncExitStack, model: Model | None = None) -> tuple[Host, ThreadRecord]:
