@@ -87,15 +87,22 @@ def written(
     return tuple(_written(name, *layer.servers[name]) for layer in layers if name in layer.servers)
 
 
-def server_names(
+def places(
     path: str | Path | None = None,
     *,
     home: str | Path | None = None,
     project: str | Path | None = None,
     environment: Mapping[str, str] = os.environ,
-) -> tuple[str, ...]:
-    """The names of all servers, sorted; no reference is looked up. Arguments and errors are those of `load`."""
-    return tuple(sorted({name for layer in _layers(path, home, project, environment) for name in layer.servers}))
+) -> Mapping[str, tuple[str, ...]]:
+    """By server name, the places in which it is written, the one that counts last; no reference is looked up.
+
+    Arguments and errors are those of `load`.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for layer in _layers(path, home, project, environment):
+        for name, (_, source) in layer.servers.items():
+            found[name] = (*found.get(name, ()), f"{source.file} [{source.heading}.{name}]")
+    return found
 
 
 def _written(name: str, table: Any, source: Source) -> Written:

@@ -66,6 +66,23 @@ def test_secrets_are_written_as_references_and_shown_masked(here: Shell) -> None
     assert "(env AUTH)" in shown.output
 
 
+@requirement("CFG-4")
+@pytest.mark.parametrize(
+    ("backend", "part"),
+    [
+        ("keyring.backends.fail.Keyring", "the keyring did not give github/token (NoKeyringError); unlock it or use"),
+        ("keyring.backends.null.Keyring", "the keyring has no entry github/token; add it with: keyring set github"),
+    ],
+)
+def test_a_keyring_that_is_locked_or_empty_stops_its_server_only(here: Shell, backend: str, part: str) -> None:
+    command = ["mcp", "add", "a", "--secret", "T=keyring:github/token", "--", "x"]
+    added = here.run(*command, PYTHON_KEYRING_BACKEND=backend)
+    assert (added.status, added.errors.count("\n")) == (0, 2)
+    assert part in added.errors
+    listed = here.run("mcp", "list", "--json", PYTHON_KEYRING_BACKEND=backend).json["servers"][0]
+    assert (listed["status"], part in listed["reason"]) == ("failed", True)
+
+
 @requirement("CFG-3")
 @pytest.mark.parametrize(
     ("arguments", "part"),

@@ -18,11 +18,11 @@ def names_of_servers(incomplete: str) -> list[str]:
     from pathlib import Path
 
     from interlock.configuration import home_folder
-    from interlock.configuration.load import server_names
+    from interlock.configuration.load import places
     from interlock.vocabulary.errors import InterlockError
 
     try:
-        names = server_names(home=home_folder(os.environ), project=Path.cwd())
+        names = sorted(places(home=home_folder(os.environ), project=Path.cwd()))
     except (InterlockError, OSError):
         return []
     return [name for name in names if name.startswith(incomplete)]

@@ -107,6 +107,17 @@ def test_labels_are_coloured_at_a_terminal_only_where_colours_are_wanted(here: S
     assert "\x1b[3" not in here.run_at_terminal("doctor", NO_COLOR="1")
 
 
+@requirement("CFG-2")
+def test_a_server_in_two_files_is_named_with_both(here: Shell) -> None:
+    here.configure(OFF)
+    near = here.write("near.json", '{"mcpServers": {"off": {"command": "y", "disabled": true}}}')
+    done = here.run("doctor", "off", "-c", "near.json", "--json")
+    twice = found(done.json, "off")["written_twice"]
+    assert done.status == 0
+    assert f"is written in {here.home}/config.toml [mcp_servers.off], too" in twice["message"]
+    assert f"{near.name} [mcpServers.off] is nearer" in twice["message"]
+
+
 def test_a_malformed_file_is_one_sentence(here: Shell) -> None:
     here.configure("[mcp_servers.a\n")
     done = here.run("doctor")

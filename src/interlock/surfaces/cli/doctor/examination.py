@@ -14,8 +14,15 @@ from pathlib import Path
 import anyio
 
 from interlock.configuration import Configuration, load, refuse_windows
+from interlock.configuration.load import places
 from interlock.surfaces.cli.doctor.command_check import examine
-from interlock.surfaces.cli.doctor.configuration_check import MODEL, SUBJECT, examine_files, examine_model
+from interlock.surfaces.cli.doctor.configuration_check import (
+    MODEL,
+    SUBJECT,
+    examine_files,
+    examine_model,
+    examine_places,
+)
 from interlock.surfaces.cli.doctor.finding import Finding, Level
 from interlock.surfaces.cli.doctor.home_check import SUBJECT as HOME
 from interlock.surfaces.cli.doctor.home_check import examine_home
@@ -39,6 +46,10 @@ async def show(server: str | None, config: Path | None, as_json: bool, closing: 
     findings = [*examine_files(configuration, server)]
     if server is None:
         findings += [*examine_model(configuration, os.environ), *examine_home(home(), configuration)]
+    written = places(config, home=home(), project=Path.cwd(), environment=os.environ)
+    findings += [
+        found for name, where in written.items() if server in (None, name) for found in examine_places(name, where)
+    ]
     findings += await _servers(closing, configuration, server)
     failing = any(finding.level == "error" for finding in findings)
     if as_json:
