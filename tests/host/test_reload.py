@@ -258,3 +258,40 @@ def test_a_host_without_watchfiles_says_what_to_install(files: Files, monkeypatc
     monkeypatch.setitem(__import__("sys").modules, "watchfiles", None)
     with pytest.raises(InvalidRequest, match=r"interlock\[watch\]"):
         Host.open(files.path, watch=True)
+
+
+def hanging(servers: Servers, release: Path) -> dict[str, ServerConfig]:
+    """A required server that does not start before `release` exists."""
+    script = {"on": {"start": [{"wait_for_file": str(release)}]}, "tools": [answering("late", "here")]}
+    return {name: with_settings(config, required=True) for name, config in servers(slow=script).items()}
+
+
+@requirement("CON-15", "CFG-6")
+async def test_a_step_that_gives_up_waiting_for_a_reload_leaves_it_due(
+    open_host: OpenHost, servers: Servers, tmp_path: Path
+) -> None:
+    release = tmp_path / "release"
+    async with open_host(servers(a={"tools": [answering("one", "1")]})) as host:
+        thread = await host.start_thread()
+        await host.reload(hanging(servers, release))
+        with anyio.move_on_after(0.2) as waiting:
+            async with thread.step():
+                pass
+        assert waiting.cancelled_caught
+        assert thread.snapshot.generation == 1
+
+        release.touch()
+        assert await tools_of(thread) == ["mcp__slow__late"]
+        assert thread.snapshot.generation == 2
+
+
+@requirement("CON-15", "CON-5")
+async def test_a_host_is_closed_in_the_middle_of_a_reload(
+    open_host: OpenHost, servers: Servers, tmp_path: Path
+) -> None:
+    async with open_host(servers(a={})) as host:
+        thread = await host.start_thread()
+        await host.reload(hanging(servers, tmp_path / "never"))
+        await until(lambda: any(report.status is ServerStatus.STARTING for report in thread.reports()))
+        began = anyio.current_time()
+    assert anyio.current_time() - began < 10
