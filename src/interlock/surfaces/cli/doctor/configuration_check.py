@@ -37,13 +37,13 @@ def examine_files(configuration: Configuration, server: str | None) -> Iterator[
             yield Finding.of_sentence(subject, level, "configuration", str(problem))
 
 
-def examine_places(server: str, places: tuple[str, ...]) -> Iterator[Finding]:
-    """The same server in two files: the nearest one counts, as a whole."""
-    *others, counts = places
-    for other in others:
-        message = f"is written in {other}, too, which is not used: {counts} is nearer"
-        fix = "remove one of them, or give it another name"
-        yield Finding(subject=server, level="note", kind="written_twice", message=message, fix=fix)
+def examine_places(places: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
+    """Servers that are written in two files: the nearest one counts, as a whole."""
+    for server, (*others, counts) in places.items():
+        for other in others:
+            message = f"is written in {other}, too, which is not used: {counts} is nearer"
+            fix = "remove one of them, or give it another name"
+            yield Finding(subject=server, level="note", kind="written_twice", message=message, fix=fix)
 
 
 def examine_model(configuration: Configuration, environment: Mapping[str, str]) -> Iterator[Finding]:

@@ -47,9 +47,7 @@ async def show(server: str | None, config: Path | None, as_json: bool, closing: 
     if server is None:
         findings += [*examine_model(configuration, os.environ), *examine_home(home(), configuration)]
     written = places(config, home=home(), project=Path.cwd(), environment=os.environ)
-    findings += [
-        found for name, where in written.items() if server in (None, name) for found in examine_places(name, where)
-    ]
+    findings += examine_places({name: written[name] for name in written if server in (None, name)})
     findings += await _servers(closing, configuration, server)
     failing = any(finding.level == "error" for finding in findings)
     if as_json:
