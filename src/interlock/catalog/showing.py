@@ -7,7 +7,7 @@ Never: changes what a call needs (names, defaults, enumerations), or the tool as
 import re
 from typing import Any, Final
 
-from interlock.vocabulary.json import JsonObject, ordered
+from interlock.vocabulary.json import JsonObject, canonical, ordered
 
 _TERMINAL_SEQUENCE: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # ECMA-48 section 5.4: control sequences, such as colours
@@ -20,6 +20,8 @@ _UNFIT: Final = re.compile(
     r"\u202a-\u202e\u2066-\u2069"  # bidirectional overrides: text that reads otherwise than it is
     r"\U000e0000-\U000e007f]"  # tags: letters that a model reads and a person does not see
 )
+_PERHAPS_UNFIT: Final = re.compile(r"\\[ubfr]|[^\x00-\x7e]")
+"""In JSON text: where it finds nothing, no text within has an unfit character."""
 _PROSE: Final = frozenset({"description", "title"})
 
 
@@ -36,7 +38,9 @@ def shown_schema(schema: JsonObject) -> JsonObject:
     Raises:
         ValueError: it is nested too deep to be written.
     """
-    copy = ordered(schema)
+    copy: JsonObject = ordered(schema)
+    if _PERHAPS_UNFIT.search(canonical(schema)) is None:
+        return copy
     nodes: list[Any] = [copy]
     while nodes:
         node = nodes.pop()
@@ -48,5 +52,4 @@ def shown_schema(schema: JsonObject) -> JsonObject:
                     nodes.append(value)
                 elif name in _PROSE and isinstance(value, str):
                     node[name] = shown(value)
-    result: JsonObject = copy
-    return result
+    return copy

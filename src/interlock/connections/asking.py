@@ -12,6 +12,7 @@ import anyio
 
 from interlock.connections import convert
 from interlock.connections.cache import CACHEABLE, Cache
+from interlock.connections.clock import now
 from interlock.connections.elicitations import (
     MAXIMUM_ROUNDS,
     InFlight,
@@ -133,9 +134,9 @@ class Asker:
                 return result
             if result.refusal is not None and current is not request:
                 raise result.refusal  # people have agreed once; asking for the same again and again would be a trap
-            began = anyio.current_time()
+            began = now()
             given = await self._given(request, result)
-            deadline += anyio.current_time() - began
+            deadline += now() - began
             if result.refusal is not None and not result.agreed(given):
                 raise result.refusal
             current = replace(request, params=result.params(request.params, given), fresh=True)
@@ -169,13 +170,13 @@ class Asker:
                 return await self.ask(request, deadline=deadline)
             except ServerFailed as error:
                 there = self._supervisor.session is not None  # else it was not the request that failed
-                if not there or not retryable(error) or anyio.current_time() + pause >= deadline:
+                if not there or not retryable(error) or now() + pause >= deadline:
                     raise
             await anyio.sleep(pause)
         return await self.ask(request, deadline=deadline)
 
     async def _session(self, deadline: float) -> Session:
-        return self._supervisor.session or await self._supervisor.ready_session(deadline - anyio.current_time())
+        return self._supervisor.session or await self._supervisor.ready_session(deadline - now())
 
     async def _once(self, session: Session, request: Request, deadline: float) -> JsonObject | InputRequired:
         self._require(session, request)
@@ -184,17 +185,17 @@ class Asker:
             return kept
         result = await self._send(session, request, deadline)
         if keep and not isinstance(result, InputRequired) and "requestState" not in request.params:
-            self.cache.put(request.method, request.params, result, anyio.current_time())
+            self.cache.put(request.method, request.params, result, now())
         return result
 
     def _kept(self, session: Session, request: Request) -> JsonObject | None:
         if session is not self._cached_for:  # another session may be another server
             self.cache.clear()
             self._cached_for = session
-        return None if request.fresh else self.cache.get(request.method, request.params, anyio.current_time())
+        return None if request.fresh else self.cache.get(request.method, request.params, now())
 
     async def _send(self, session: Session, request: Request, deadline: float) -> JsonObject | InputRequired:
-        remaining = deadline - anyio.current_time()
+        remaining = deadline - now()
         if remaining <= 0:
             text = f"no time was left to send {request.method} to server {self._server!r}"
             raise ServerFailed(text, server=self._server, kind="deadline")

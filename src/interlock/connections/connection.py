@@ -11,10 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-import anyio
-
 from interlock.connections import convert
 from interlock.connections.asking import Asker, Listed, Request
+from interlock.connections.clock import now
 from interlock.connections.elicitations import ELICIT, answer_request
 from interlock.connections.flight import Flight
 from interlock.connections.notices import ChangeKind, Listeners, OnChange, change_of
@@ -171,7 +170,7 @@ class SupervisedConnection:
         except ServerFailed as error:
             if error.rpc_code != HEADER_MISMATCH:
                 raise
-            await self.list_tools(timeout=deadline - anyio.current_time(), fresh=True)
+            await self.list_tools(timeout=deadline - now(), fresh=True)
             raw = await self._asker.ask(replace(request, input_schema=self._schema_of(name)), deadline=deadline)
         result = convert.tool_result(raw, server=self.server)
         self._note_breach(name, result)
@@ -316,4 +315,4 @@ class SupervisedConnection:
 
 
 def _deadline(timeout: float) -> float:
-    return anyio.current_time() + timeout
+    return now() + timeout

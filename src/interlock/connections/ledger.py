@@ -20,7 +20,13 @@ from interlock.connections import watchdog
 
 def processes_folder() -> Path:
     """INTERLOCK_HOME/processes; INTERLOCK_HOME is ~/.interlock unless the environment says otherwise."""
-    return Path(os.environ.get("INTERLOCK_HOME") or Path.home() / ".interlock") / "processes"
+    return _processes_folder(os.environ.get("INTERLOCK_HOME"), os.environ.get("HOME"))
+
+
+@cache
+def _processes_folder(interlock_home: str | None, home: str | None) -> Path:
+    """`home` is what Path.home looks at; it is here so that another one is another folder."""
+    return Path(interlock_home or Path.home() / ".interlock") / "processes"
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 
 from interlock.connections import headers
+from interlock.connections.clock import now
 from interlock.connections.dispatcher import Dispatcher
 from interlock.connections.protocol import HANDSHAKE_VERSIONS, META, STATELESS_VERSIONS, client_info, envelope
 from interlock.vocabulary.errors import ServerFailed, ServerFailure
@@ -108,7 +109,7 @@ class _Negotiation:
             raise no.error from no
 
     async def _discover_first(self, era: Era | None, probe_timeout: float) -> Negotiated:
-        left = self._deadline - anyio.current_time()
+        left = self._deadline - now()
         try:
             # A server that was stateless the last time may take its time; others are not waited for.
             return await self._discover(self._newest(), left / 2 if era else min(probe_timeout, left * PROBE_SHARE))
@@ -244,7 +245,7 @@ class _Negotiation:
         return await self._dispatcher.request(method, params, timeout=limit, headers=written, cancellable=False)
 
     def _seconds(self) -> float:
-        return max(0.0, self._deadline - anyio.current_time())
+        return max(0.0, self._deadline - now())
 
     def _failed(self, text: str, kind: ServerFailure) -> ServerFailed:
         return ServerFailed(f'server "{self._server}" {text}', server=self._server, kind=kind)

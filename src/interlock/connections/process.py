@@ -252,14 +252,16 @@ class _ProcessTable:
     """The newest reading of the process table."""
 
     def __init__(self) -> None:
-        self._read_at = float("-inf")
+        self._good_until = float("-inf")
         self._rows: dict[int, watchdog.Row] = {}
 
     def recent(self) -> dict[int, watchdog.Row]:
-        """At most TABLE_AGE old."""
-        now = time.monotonic()
-        if now - self._read_at >= TABLE_AGE:
-            self._read_at, self._rows = now, watchdog.processes()
+        """At most TABLE_AGE old, or as old as it takes to be read twice."""
+        began = time.monotonic()
+        if began >= self._good_until:
+            self._rows = watchdog.processes()
+            ended = time.monotonic()
+            self._good_until = ended + max(TABLE_AGE, 2 * (ended - began))
         return self._rows
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from interlock.connections.channel import Channel
+from interlock.connections.clock import now
 from interlock.connections.dispatcher import Dispatcher, OnNotification
 from interlock.connections.masking import mask_of
 from interlock.connections.negotiation import PROBE_TIMEOUT, DiedOnProbe, Negotiated, negotiate
@@ -171,7 +172,7 @@ async def open_session(
         ServerFailed: the session did not come about (effect none).
     """
     limit = config.startup_timeout if timeout is None else timeout
-    opening = _Opening(config, handlers or SessionHandlers(), anyio.current_time() + limit, probe_timeout)
+    opening = _Opening(config, handlers or SessionHandlers(), now() + limit, probe_timeout)
     async with AsyncExitStack() as stack:
         yield await opening.open(stack, era)
 

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 
 import anyio
 
+from interlock.connections.clock import now
 from interlock.connections.session import Session, SessionHandlers, open_session
 from interlock.connections.startup import Recovery, State
 from interlock.vocabulary.errors import ServerFailed, ServerFailure
@@ -166,12 +167,12 @@ class Supervisor:
         """
         if (session := self.session) is not None:
             return session
-        deadline = anyio.current_time() + min(timeout, self.config.startup_timeout + SLACK)
+        deadline = now() + min(timeout, self.config.startup_timeout + SLACK)
         while (session := self.session) is None:
             self._refuse_if_hopeless(deadline)
             with anyio.CancelScope(deadline=deadline):
                 await self._changed.wait()
-            if anyio.current_time() >= deadline and self.session is None:
+            if now() >= deadline and self.session is None:
                 raise self._refusal("deadline", self._why_late())
         return session
 
@@ -182,7 +183,7 @@ class Supervisor:
         """
         if self.config.problem is not None or self.state.status not in WAITING:
             return
-        soon = max(anyio.current_time(), self.state.since + self._recovery.backoff.first)
+        soon = max(now(), self.state.since + self._recovery.backoff.first)
         self._next_try = soon if self._next_try is None else min(soon, self._next_try)
         self._asked_again = True
         self._interrupt()
@@ -211,14 +212,14 @@ class Supervisor:
         """Wait for the backoff, or for ever where nothing is tried again; False: it is time to end."""
         while not self._closing:
             due = self._next_try
-            if due is not None and due <= anyio.current_time():
+            if due is not None and due <= now():
                 return True
             with self._interruptible():
                 await (anyio.sleep_forever() if due is None else anyio.sleep_until(due))
         return False
 
     async def _one_life(self) -> None:
-        began = anyio.current_time()
+        began = now()
         self._next_try = None
         self._starts += 1
         self._move(ServerStatus.STARTING)
@@ -248,12 +249,12 @@ class Supervisor:
         pauses = iter(HTTP_PAUSES if isinstance(self.config.transport, HttpTransport) else ())
         while True:
             try:
-                timeout = deadline - anyio.current_time()
+                timeout = deadline - now()
                 opening = self._opener(self.config, timeout=timeout, era=self.era, handlers=self.handlers)
                 return await stack.enter_async_context(opening)
             except ServerFailed as error:
                 pause = next(pauses, None)
-                if pause is None or not retryable(error) or anyio.current_time() + pause >= deadline:
+                if pause is None or not retryable(error) or now() + pause >= deadline:
                     raise
             await anyio.sleep(pause)
 
@@ -268,7 +269,7 @@ class Supervisor:
             era=session.era,
             capabilities=session.capabilities,
             instructions=session.instructions,
-            seconds_to_ready=anyio.current_time() - began,
+            seconds_to_ready=now() - began,
         )
         self.era = session.era
         self._move(ServerStatus.READY)
@@ -280,7 +281,7 @@ class Supervisor:
         if self._closing:
             return
         error = session.failure or self._refusal("lost", "its session ended without a word")
-        lived = anyio.current_time() - self.state.since
+        lived = now() - self.state.since
         self._vain_lives = self._vain_lives + 1 if lived < QUICK and not self.used else 0
         # A lost HTTP session is opened again at once (CON-7), but not in a circle.
         at_once = error.facts.get("session_lost") is True and not (self._reopened and lived < QUICK)
@@ -297,21 +298,21 @@ class Supervisor:
             self._failed(error, lived=0.0, at_once=False)
         elif self.state.status is ServerStatus.READY and not self._closing:
             self._session = None
-            self._failed(error, lived=anyio.current_time() - self.state.since, at_once=False)
+            self._failed(error, lived=now() - self.state.since, at_once=False)
 
     def _failed(self, error: ServerFailed, *, lived: float, at_once: bool) -> None:
         """Decide when the next try is, before anybody learns of the failure."""
-        now = anyio.current_time()
+        at = now()
         self._reopened = at_once
         if self.state.status is ServerStatus.STARTING:
             self._asked_again = False
-        self._next_try = now if at_once else None
+        self._next_try = at if at_once else None
         if error.kind == "authentication" and self.state.status is ServerStatus.STARTING:
             self._move(ServerStatus.AUTHENTICATION_REQUIRED, error.message)
             return
         if not at_once and self.config.restart == "always":
-            self._recovery = self._recovery.failed(now, lived=lived)
-            self._next_try = now + max(self._recovery.delay(now, self._randomness()), _asked_to_wait(error))
+            self._recovery = self._recovery.failed(at, lived=lived)
+            self._next_try = at + max(self._recovery.delay(at, self._randomness()), _asked_to_wait(error))
         self._move(ServerStatus.FAILED, error.message)
 
     def _finish(self) -> None:
@@ -346,7 +347,7 @@ class Supervisor:
             self._scope.cancel()
 
     def _move(self, status: ServerStatus, reason: str | None = None) -> None:
-        self.state = self.state.moved(status, at=anyio.current_time(), reason=reason)
+        self.state = self.state.moved(status, at=now(), reason=reason)
         self._tell()
 
     def _tell(self) -> None:
@@ -368,14 +369,14 @@ class Supervisor:
         if status is not ServerStatus.FAILED:
             return
         hopeful = self._asked_again or (self._introduction is not None and not in_vain)
-        patience = deadline if hopeful else anyio.current_time()
+        patience = deadline if hopeful else now()
         if due is None or due > patience:
             raise self._refusal("unavailable", self._why_failed(due))
 
     @property
     def _overdue(self) -> bool:
         """Whether a start has failed by its deadline, though its process is still being ended."""
-        waited = anyio.current_time() - self.state.since
+        waited = now() - self.state.since
         return self.state.status is ServerStatus.STARTING and waited > self.config.startup_timeout
 
     def _why_late(self) -> str:
@@ -388,7 +389,7 @@ class Supervisor:
         reason = self.state.reason or "it failed"
         if due is None:
             return reason
-        wait = max(0.0, due - anyio.current_time())
+        wait = max(0.0, due - now())
         given_up = " after failing again and again" if self._recovery.given_up else ""
         return f"{reason} (next try{given_up} in {wait:.0f} s)"
 
