@@ -72,21 +72,32 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
                 stream.close()
 
 
-@asynccontextmanager
-async def configured(folder: Path) -> AsyncIterator[Home]:
-    """A home whose model calls the tool that asks, then says that it is done."""
+@contextmanager
+def listening(home: Home, *arguments: str) -> Iterator[str]:
+    """A server that listens; its address."""
+    with ended(home.start(*arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said = line.decode().strip()
+            if said.startswith("listening on "):
+                yield said.removeprefix("listening on ")
+                return
+        raise AssertionError("the server does not listen")
+
+
+def configuration(folder: Path, base_url: str) -> None:
+    """Write a configuration with a model at `base_url` and a server whose tool asks."""
     script = folder / "script.json"
     script.write_text(json.dumps(ASKING), encoding="utf-8")
-    async with ScriptedEndpoint(Call("mcp__s__ask", {}, "c1"), Say("All done", piece=3), Say("again")) as endpoint:
-        arguments = json.dumps(["-m", "interlock.testing.server", str(script)])
-        (folder / "config.toml").write_text(
-            f"""
+    arguments = json.dumps(["-m", "interlock.testing.server", str(script)])
+    (folder / "config.toml").write_text(
+        f"""
 model = "scripted"
 model_provider = "lab"
 
 [model_providers.lab]
 name = "lab"
-base_url = "{endpoint.base_url}"
+base_url = "{base_url}"
 
 [mcp_servers.s]
 command = {json.dumps(sys.executable)}
@@ -94,6 +105,13 @@ args = {arguments}
 required = true
 startup_timeout_sec = 40
 """,
-            encoding="utf-8",
-        )
+        encoding="utf-8",
+    )
+
+
+@asynccontextmanager
+async def configured(folder: Path) -> AsyncIterator[Home]:
+    """A home whose model calls the tool that asks, then says that it is done."""
+    async with ScriptedEndpoint(Call("mcp__s__ask", {}, "c1"), Say("All done", piece=3), Say("again")) as endpoint:
+        configuration(folder, endpoint.base_url)
         yield Home(folder)

@@ -4,8 +4,6 @@ import asyncio
 import json
 import stat
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from interlock.surfaces.rpc.websocket import Door
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.secret import Secret
 from tests.manifest import requirement
-from tests.surfaces.rpc.programs import Home, configured, ended
+from tests.surfaces.rpc.programs import configured, ended, listening
 
 pytestmark = pytest.mark.anyio
 
@@ -31,19 +29,6 @@ TOKEN = "0123456789abcdef0123"
 
 def lines(*messages: Any) -> bytes:
     return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
-
-
-@contextmanager
-def listening(home: Home, *arguments: str) -> Iterator[str]:
-    """A server that listens; its address."""
-    with ended(home.start(*arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            said = line.decode().strip()
-            if said.startswith("listening on "):
-                yield said.removeprefix("listening on ")
-                return
-        raise AssertionError("the server does not listen")
 
 
 @requirement("RPC-1")
