@@ -149,13 +149,14 @@ async def test_a_named_server_that_is_still_starting_is_waited_for() -> None:
 
 
 @requirement("RES-7")
-async def test_a_read_goes_to_exactly_the_named_server_with_the_uri_as_it_is() -> None:
+@pytest.mark.parametrize("named", ["alpha", "beta", "gamma"])
+async def test_a_read_goes_to_exactly_the_named_server_with_the_uri_as_it_is(named: str) -> None:
     uri = "a://{x}?q=%7B é"  # neither expanded nor encoded
-    alpha, beta = offering("alpha", uri), offering("beta", uri)
-    answer = json.loads(await read_one(binding(alpha, beta), "alpha", uri, None))
-    assert answer == {"server": "alpha", "uri": uri, "contents": [{"uri": uri, "text": uri}]}
-    assert alpha.asked == [("resources/read", uri)]
-    assert beta.asked == []
+    servers = [offering(name, uri) for name in ("alpha", "beta", "gamma")]
+    answer = json.loads(await read_one(binding(*servers), named, uri, None))
+    assert answer == {"server": named, "uri": uri, "contents": [{"uri": uri, "text": uri}]}
+    assert [server.server for server in servers if server.asked] == [named]
+    assert [server.asked for server in servers if server.asked] == [[("resources/read", uri)]]
 
 
 @requirement("RES-7")
