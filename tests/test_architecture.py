@@ -20,6 +20,7 @@ PURE = {
     "questions": {"policy", "forms", "checks", "urls", "elicitation", "pending", "approval", "rules"},
     "origins": {"store", "authorise"},
     "memory": {"markup", "citation"},
+    "surfaces": {"peer", "projection", "translator", "question_shapes", "shapes", "notifications", "paging"},
 }
 WORLDLY = {"anyio", "asyncio", "mcp", "mcp_types", "sqlalchemy", "logging", "subprocess", "socket", "aiohttp"}
 
