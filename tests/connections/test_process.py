@@ -72,6 +72,29 @@ async def test_a_missing_command_is_named_with_the_path_that_was_searched_and_th
     assert caught.value.effect == "none"
 
 
+async def test_a_path_that_leads_nowhere_is_told_with_the_folder_from_which_it_was_seen(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    cases = [
+        (
+            StdioTransport(command="bin/server", cwd=str(tmp_path)),
+            f'there is no file "bin/server", seen from {tmp_path};',
+        ),
+        (StdioTransport(command="./bin/server"), f'there is no file "./bin/server", seen from {Path.cwd()};'),
+        (StdioTransport(command="/no/such/server"), 'there is no file "/no/such/server";'),
+        (
+            StdioTransport(command=str(script)),
+            f'the interpreter that the first line of "{script}" names does not exist;',
+        ),
+        (StdioTransport(command="./x", cwd=Secret(str(tmp_path))), 'there is no file "./x", seen from ********;'),
+    ]
+    for wrong, words in cases:
+        with pytest.raises(ServerFailed) as caught:
+            start_process("git", wrong)
+        assert words in caught.value.message
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

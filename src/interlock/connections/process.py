@@ -159,6 +159,8 @@ def _spawn(server: str, transport: StdioTransport, environment: dict[str, str]) 
 def _start_problem(server: str, transport: StdioTransport, environment: dict[str, str], error: Exception) -> str:
     command = str(transport.command)  # a secret shows as its mask
     cannot = f'server "{server}" could not be started'
+    if isinstance(error, FileNotFoundError) and os.sep in reveal(transport.command):
+        return f"{cannot}: {_missing_file(transport)}; correct `command`"
     if isinstance(error, FileNotFoundError):
         path = environment.get("PATH", os.defpath)
         return (
@@ -169,6 +171,16 @@ def _start_problem(server: str, transport: StdioTransport, environment: dict[str
         return f'{cannot}: "{command}" may not be executed; check its permissions, or name another `command`'
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return f'{cannot}: "{command}": {reason.lower()}; check `command` and `args`'
+
+
+def _missing_file(transport: StdioTransport) -> str:
+    """What a path that could not be started lacks; a relative one is seen from the server's working folder."""
+    folder = os.getcwd() if transport.cwd is None else reveal(transport.cwd)
+    shown = folder if transport.cwd is None else transport.cwd
+    if os.path.exists(os.path.join(folder, reveal(transport.command))):
+        return f'the interpreter that the first line of "{transport.command}" names does not exist'
+    seen = "" if os.path.isabs(reveal(transport.command)) else f", seen from {shown}"
+    return f'there is no file "{transport.command}"{seen}'
 
 
 def _watch_exit(child: ServerProcess, on_exit: Callable[[], None]) -> None:
