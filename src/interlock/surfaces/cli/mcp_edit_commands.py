@@ -16,43 +16,54 @@ EditedFile = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="Edit this TOML file, not the home folder's."),
 ]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="The server's name: letters, digits, _ and -.")]
+CommandLine = Annotated[
+    list[str] | None, typer.Argument(metavar="COMMAND", help="After --: what starts it, with its arguments.")
+]
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The address of an HTTP server.")]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--env", "-e", metavar="NAME[=VALUE]", help="A variable for it; without a value: yours, if set."),
+]
+Secrets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret",
+        metavar="NAME=PLACE",
+        help="A variable (or header) whose value stands elsewhere: env:VARIABLE, keyring:SERVICE/NAME, file:PATH.",
+    ),
+]
+Headers = Annotated[list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="An HTTP header.")]
+BearerToken = Annotated[
+    str | None,
+    typer.Option("--bearer-token-env-var", metavar="VARIABLE", help="The variable that holds the bearer token."),
+]
+Folder = Annotated[str | None, typer.Option("--cwd", metavar="FOLDER", help="Where the command runs.")]
+StartupTimeout = Annotated[
+    float | None, typer.Option("--startup-timeout", metavar="SECONDS", help="Time to start (default 30).")
+]
+ToolTimeout = Annotated[
+    float | None, typer.Option("--tool-timeout", metavar="SECONDS", help="Time for a call (default 300).")
+]
+Required = Annotated[bool, typer.Option("--required", help="Nothing shall begin without it.")]
+Disabled = Annotated[bool, typer.Option("--disabled", help="Add it, and leave it off.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace a server of that name.")]
 
 
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The server's name: letters, digits, _ and -.")],
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="After --: what starts it, with its arguments.")
-    ] = None,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="The address of an HTTP server.")] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option("--env", "-e", metavar="NAME[=VALUE]", help="A variable for it; without a value: yours, if set."),
-    ] = None,
-    secret: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--secret",
-            metavar="NAME=PLACE",
-            help="A variable (or header) whose value stands elsewhere: env:VARIABLE, keyring:SERVICE/NAME, file:PATH.",
-        ),
-    ] = None,
-    header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="An HTTP header.")
-    ] = None,
-    bearer_token_env_var: Annotated[
-        str | None,
-        typer.Option("--bearer-token-env-var", metavar="VARIABLE", help="The variable that holds the bearer token."),
-    ] = None,
-    cwd: Annotated[str | None, typer.Option("--cwd", metavar="FOLDER", help="Where the command runs.")] = None,
-    startup_timeout: Annotated[
-        float | None, typer.Option("--startup-timeout", metavar="SECONDS", help="Time to start (default 30).")
-    ] = None,
-    tool_timeout: Annotated[
-        float | None, typer.Option("--tool-timeout", metavar="SECONDS", help="Time for a call (default 300).")
-    ] = None,
-    required: Annotated[bool, typer.Option("--required", help="Nothing shall begin without it.")] = False,
-    disabled: Annotated[bool, typer.Option("--disabled", help="Add it, and leave it off.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a server of that name.")] = False,
+    name: NewName,
+    command: CommandLine = None,
+    url: Url = None,
+    env: Variables = None,
+    secret: Secrets = None,
+    header: Headers = None,
+    bearer_token_env_var: BearerToken = None,
+    cwd: Folder = None,
+    startup_timeout: StartupTimeout = None,
+    tool_timeout: ToolTimeout = None,
+    required: Required = False,
+    disabled: Disabled = False,
+    replace: Replace = False,
     config: EditedFile = None,
     json: JsonOption = False,
 ) -> int:
@@ -111,7 +122,7 @@ def take_over(
     file: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Look into this file, not at the usual places.")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace servers of the same name.")] = False,
+    replace: Replace = False,
     config: EditedFile = None,
     json: JsonOption = False,
 ) -> int:
