@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -13,7 +14,7 @@ from interlock.threads.call import CallRules
 from interlock.threads.step import CallResult, Step
 from interlock.vocabulary.conversation import MediaPart, TextPart
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed, StorageFailed
-from interlock.vocabulary.event import CallEnded, CallStarted
+from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import ProgressNotice
 from interlock.vocabulary.snapshot import Snapshot
@@ -170,11 +171,19 @@ async def test_a_call_id_is_refused_also_while_its_first_call_runs(tmp_path: Pat
 
 
 @requirement("LIF-8", "LIF-1")
-async def test_of_calls_made_at_once_under_one_id_one_runs_and_the_others_are_refused(tmp_path: Path) -> None:
+async def test_of_calls_made_at_once_under_one_id_one_runs_and_the_others_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connection, view = notes()
     results: list[CallResult] = []
     async with open_room(tmp_path, view) as room:
-        step = room.step()
+        step, append = room.step(), room.store.append
+
+        async def taking_its_time(*arguments: Any, **options: Any) -> tuple[StoredEvent, ...]:
+            await anyio.lowlevel.checkpoint()  # a database may be far away
+            return await append(*arguments, **options)
+
+        monkeypatch.setattr(type(room.store), "append", lambda store, *a, **o: taking_its_time(*a, **o))
 
         async def call(number: int) -> None:
             results.append(await step.call("c1", "mcp__notes__search", {"n": number}))
