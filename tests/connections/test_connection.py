@@ -642,3 +642,23 @@ async def test_what_a_server_printed_in_starts_that_failed_is_counted_in_its_rep
         report = connection.report()
         assert Diagnostic(kind="noise", count=5, last="session 1") in report.diagnostics
         assert report.standard_error.startswith("oops\noops\n")
+
+
+@requirement("CON-1")
+async def test_a_start_that_failed_holds_nobody_while_its_process_is_being_ended() -> None:
+    over = anyio.Event()
+
+    class Stubborn(FakeServer):
+        @asynccontextmanager
+        async def __call__(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+            options["handlers"].on_failing(ServerFailed("it printed nonsense", server="zoo", kind="protocol"))
+            await over.wait()
+            if over.is_set():
+                raise ServerFailed("it printed nonsense", server="zoo", kind="protocol")
+            yield
+
+    async with connected(Stubborn()) as connection:
+        error = await failure(connection.ready(PATIENCE))
+        assert (error.kind, error.effect) == ("unavailable", "none")
+        assert "it printed nonsense" in error.message
+        over.set()

@@ -286,8 +286,8 @@ async def test_a_start_that_fails_shows_what_was_printed_instead_of_messages() -
             async with open_session(scripted(script), timeout=2.0, era="handshake"):
                 raise AssertionError("it opened")
     assert caught.value.message.endswith(
-        "; its last words on stderr: oops; it printed 2 lines on stdout that are no messages, "
-        "the last: \\x1b[1mReady\\x1b[0m"
+        "; its last words on stderr: oops; what it printed on stdout is no message, but 2 lines, "
+        "the last of them: \\x1b[1mReady\\x1b[0m"
     )
     assert [(entry.kind, entry.count) for entry in caught.value.facts["diagnostics"]] == [("noise", 2)]
 

@@ -4,7 +4,7 @@ Owns: the way from a configuration to a session, and the reason of its end.
 Never: restarts a session that was ready, follows pages, or makes typed values of results; `connection` does.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +41,7 @@ class SessionHandlers:
     `on_request` maps methods (such as "elicitation/create") to their handlers; all others are answered with
     "method not found". `respondent` answers what belongs to none of our requests; with one, elicitation is
     advertised (and its handler is the connection's). `extensions` are capability settings by extension id, passed
-    whole.
+    whole. `on_failing` hears why a start has failed while its process is still being ended, which may take seconds.
     """
 
     on_notification: OnNotification | None = None
@@ -49,6 +49,7 @@ class SessionHandlers:
     respondent: Respondent | None = None
     elicitation_modes: tuple[str, ...] = ("form", "url")
     extensions: Mapping[str, JsonObject] = field(default_factory=dict[str, Any])
+    on_failing: Callable[[ServerFailed], None] = lambda error: None
 
     def capabilities(self) -> JsonObject:
         """The client capabilities that a server is told; part of a connection's identity (CON-15)."""
@@ -190,10 +191,17 @@ class _Opening:
         transport = self.config.transport
         try:
             if isinstance(transport, StdioTransport):
-                return await self._open_process(stack, era)
+                return await self._open_process_or_tell(stack, era)
             return await self._open_url(stack, transport, era)
         except ServerFailed as error:
             error.effect = error.facts["effect"] = "none"  # no request of a caller was sent
+            raise
+
+    async def _open_process_or_tell(self, stack: AsyncExitStack, era: Era | None) -> Session:
+        try:
+            return await self._open_process(stack, era)
+        except ServerFailed as error:
+            self.handlers.on_failing(error)
             raise
 
     async def _open_process(self, stack: AsyncExitStack, era: Era | None) -> Session:
@@ -307,8 +315,8 @@ def _with_last_words(error: ServerFailed, standard_error: str, seen: tuple[Diagn
         facts["standard_error"] = standard_error
     noise = next((entry for entry in seen if entry.kind == "noise"), None)
     if noise is not None and error.kind not in ("rejected", "unsupported"):
-        lines = "a line" if noise.count == 1 else f"{noise.count} lines"
-        message += f"; it printed {lines} on stdout that are no messages, the last: {noise.last}"
+        lines = "a line" if noise.count == 1 else f"{noise.count} lines, the last of them"
+        message += f"; what it printed on stdout is no message, but {lines}: {noise.last}"
     facts = {name: value for name, value in facts.items() if name not in ("server", "kind", "effect")}
     return ServerFailed(
         message,

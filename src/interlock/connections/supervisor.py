@@ -93,6 +93,7 @@ class Supervisor:
         self._recovery = recovery or Recovery()
         self._randomness = randomness
         self._next_try: float | None = 0.0 if config.problem is None else None
+        self._failing: str | None = None
         self._starts = 0
         self._session: Session | None = None
         self._introduction: ServerReport | None = None
@@ -222,6 +223,7 @@ class Supervisor:
         began = now()
         self._next_try = None
         self._starts += 1
+        self._failing = None
         self._move(ServerStatus.STARTING)
         try:
             with self._interruptible():
@@ -246,17 +248,23 @@ class Supervisor:
             tasks.cancel_scope.cancel()
 
     async def _first_contact(self, stack: AsyncExitStack, deadline: float) -> Session:
+        handlers = replace(self.handlers, on_failing=self._will_fail)
         pauses = iter(HTTP_PAUSES if isinstance(self.config.transport, HttpTransport) else ())
         while True:
             try:
                 timeout = deadline - now()
-                opening = self._opener(self.config, timeout=timeout, era=self.era, handlers=self.handlers)
+                opening = self._opener(self.config, timeout=timeout, era=self.era, handlers=handlers)
                 return await stack.enter_async_context(opening)
             except ServerFailed as error:
                 pause = next(pauses, None)
                 if pause is None or not retryable(error) or now() + pause >= deadline:
                     raise
             await anyio.sleep(pause)
+
+    def _will_fail(self, error: ServerFailed) -> None:
+        """Let those who wait for this start go, though its process is still being ended."""
+        self._failing = error.message
+        self._tell()
 
     def _became_ready(self, session: Session, began: float) -> None:
         self._session = session
@@ -366,9 +374,11 @@ class Supervisor:
         in_vain = self._vain_lives >= VAIN_LIVES and not self._asked_again
         if status is ServerStatus.STARTING and in_vain:
             raise self._refusal("unavailable", "it keeps ending as soon as it is up")
+        hopeful = self._asked_again or (self._introduction is not None and not in_vain)
+        if status is ServerStatus.STARTING and self._failing is not None and not hopeful:
+            raise self._refusal("unavailable", self._failing)
         if status is not ServerStatus.FAILED:
             return
-        hopeful = self._asked_again or (self._introduction is not None and not in_vain)
         patience = deadline if hopeful else now()
         if due is None or due > patience:
             raise self._refusal("unavailable", self._why_failed(due))
@@ -380,6 +390,8 @@ class Supervisor:
         return self.state.status is ServerStatus.STARTING and waited > self.config.startup_timeout
 
     def _why_late(self) -> str:
+        if self._failing is not None:
+            return self._failing
         if self._overdue:
             limit = self.config.startup_timeout
             return f"it did not answer within {limit:g} s; raise startup_timeout_sec if it is only slow"
