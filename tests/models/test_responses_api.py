@@ -51,6 +51,11 @@ def call(name: str) -> dict[str, Any]:
     return {"type": "function_call", "call_id": name, "name": name, "arguments": "{}"}
 
 
+def calls_in(events: list[ModelEvent]) -> list[CallEntry]:
+    entries = [event.entry for event in events if isinstance(event, EntryCompleted)]
+    return [entry for entry in entries if isinstance(entry, CallEntry)]
+
+
 def failed(code: str, message: str) -> dict[str, Any]:
     return {"type": "response.failed", "response": {"error": {"code": code, "message": message}}}
 
@@ -194,6 +199,16 @@ def test_an_answer_that_comes_to_nothing_says_how(event: dict[str, Any], stop: s
         read(event)
     assert caught.value.stop == stop
     assert reason in caught.value.reason
+
+
+@requirement("LIF-1")
+@pytest.mark.parametrize("given", [{}, {"call_id": None}, {"call_id": " "}, {"call_id": 7}])
+def test_a_call_that_an_endpoint_gives_no_id_is_made_under_one_of_ours(given: dict[str, Any]) -> None:
+    nameless = {"type": "function_call", "name": "look", "arguments": "{}", **given}
+    made = calls_in(read(done(0, nameless), done(1, nameless), completed()))
+    assert [(entry.name, entry.arguments) for entry in made] == [("look", "{}")] * 2
+    assert len({entry.call_id for entry in made}) == 2
+    assert all(entry.call_id.startswith("call_") for entry in made)
 
 
 def test_a_stream_without_its_end_is_broken() -> None:

@@ -4,6 +4,7 @@ Owns: both translations, and the order of the entries of one answer.
 Never: waits, or keeps anything from one answer to the next.
 """
 
+import secrets
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -171,14 +172,20 @@ def _completed(item: Any) -> Iterator[EntryCompleted]:
     match item:
         case {"type": "message"}:
             yield EntryCompleted(entry=AssistantEntry(text=_text(item)))
-        case {"type": "function_call", "call_id": str(call_id), "name": str(name)}:
+        case {"type": "function_call", "name": str(name)}:
             arguments = item.get("arguments")
             text = arguments if isinstance(arguments, str) else ""
-            yield EntryCompleted(entry=CallEntry(call_id=call_id, name=name, arguments=text))
+            yield EntryCompleted(entry=CallEntry(call_id=_call_id(item), name=name, arguments=text))
         case {"type": "reasoning"} if not item.get("encrypted_content"):
             return  # nothing is stored at the provider, so its id alone would be refused
         case {"type": str()}:
             yield EntryCompleted(entry=OpaqueEntry(provider=PROVIDER, payload=item))
+
+
+def _call_id(item: JsonObject) -> str:
+    """The id under which the output goes back; one of ours where a compatible endpoint gives none."""
+    call_id = item.get("call_id")
+    return call_id if isinstance(call_id, str) and call_id.strip() else f"call_{secrets.token_hex(12)}"
 
 
 def _text(item: JsonObject) -> str:
