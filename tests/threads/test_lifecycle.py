@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from interlock.threads.lifecycle import Answer, Attempt, Ending, Operation, run_item
+from interlock.threads.lifecycle import SENTENCE_LIMIT, Answer, Attempt, Ending, Operation, run_item
 from interlock.vocabulary.conversation import TextPart
 from interlock.vocabulary.errors import InterlockError, NotPermitted, ServerFailed
 from interlock.vocabulary.event import CallEnded, CallStarted, Event
@@ -97,6 +97,18 @@ async def test_a_foreseen_failure_becomes_a_failed_item_with_its_effect(error: I
 
     assert ending.item.error == ItemError(code=error.code, message=error.message, effect=effect)  # type: ignore[arg-type]  # a literal in a table
     assert [type(event) for event in journal.events] == [CallStarted, CallEnded]
+
+
+@requirement("LIF-1", "RES-10")
+async def test_a_failure_of_which_a_server_wrote_a_megabyte_is_kept_within_its_bound() -> None:
+    async def operation(attempt: Attempt) -> Answer:
+        raise ServerFailed("it said: " + "no " * 400_000, server="github", kind="rejected")
+
+    ending = await run(Memory(), operation)
+
+    assert ending.item.error is not None
+    assert len(ending.item.error.message.encode()) <= SENTENCE_LIMIT <= 16 * 1024
+    assert ending.item.error.message.startswith("it said: no no")
 
 
 @requirement("LIF-1")
