@@ -7,6 +7,7 @@ Never: takes a result away (specification: tools; the result is kept and the bre
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from interlock.connections.schema_cost import SchemaCost
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.tool import Tool, ToolResult
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 LONGEST_REASON: Final = 300
 UNUSABLE: Final = "its output schema is not valid, so results go unchecked"
+TOO_COSTLY: Final = "checking this result against the output schema could take too long, so it goes unchecked"
 
 
 class Outputs:
@@ -23,6 +25,7 @@ class Outputs:
     def __init__(self, tools: Mapping[str, Tool]) -> None:
         self._tools = tools
         self._validators: dict[str, jsonschema_rs.Validator | None] = {}
+        self._costs: dict[str, SchemaCost] = {}
 
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
@@ -37,6 +40,8 @@ class Outputs:
             return UNUSABLE
         if result.structured_content is None:
             return "structuredContent is missing, though the tool has an output schema"
+        if not self._costs[name].affordable(result.structured_content):
+            return TOO_COSTLY
         try:
             error = next(iter(validator.iter_errors(result.structured_content)), None)
         except ValueError as unresolved:
@@ -51,6 +56,7 @@ class Outputs:
                 self._validators[name] = jsonschema_rs.validator_for(dict(schema), retriever=_refuse)
             except ValueError:
                 self._validators[name] = None
+            self._costs[name] = SchemaCost(schema)
         return self._validators[name]
 
 
