@@ -26,7 +26,7 @@ def test_a_result_is_fresh_for_its_ttl_and_not_a_moment_longer() -> None:
 
 
 @requirement("CON-17")
-@pytest.mark.parametrize("ttl", [None, 0, -1, "1000", True, [1]])
+@pytest.mark.parametrize("ttl", [None, 0, -1, "1000", True, [1], -(10**400)], ids=lambda ttl: repr(ttl)[:10])
 def test_a_ttl_that_is_no_positive_number_keeps_nothing(ttl: object) -> None:
     cache = Cache()
     cache.put(LIST, {}, result(ttl), 0.0)
@@ -40,9 +40,10 @@ def test_a_stale_result_replaces_a_fresh_one() -> None:
     assert cache.get(LIST, {}, 0.2) is None
 
 
-def test_nothing_is_kept_for_longer_than_a_day() -> None:
+@pytest.mark.parametrize("ttl", [10**15, 1e300, 10**400], ids=["long", "float", "no float"])
+def test_nothing_is_kept_for_longer_than_a_day(ttl: float) -> None:
     cache = Cache()
-    cache.put(LIST, {}, result(10**15), 0.0)
+    cache.put(LIST, {}, result(ttl), 0.0)
     assert cache.get(LIST, {}, LONGEST - 1)
     assert cache.get(LIST, {}, LONGEST) is None
 

@@ -122,6 +122,7 @@ async def test_what_is_no_message_is_counted_and_costs_nothing(steps: list[dict[
         ('  {"jsonrpc":"2.0","id":$id,"result":{"v":1}}  \n', {"v": 1}),
         ('\ufeff{"jsonrpc":"2.0","id":$id,"result":{"v":1}}\n', {"v": 1}),
         ('{"jsonrpc":"2.0","id":$id,"result":{"v":[NaN,Infinity,-Infinity]}}\n', {"v": [None, None, None]}),
+        ('{"jsonrpc":"2.0","id":$id,"result":{"v":[1e400,-1' + "0" * 400 + "]}}\n", {"v": [None, None]}),
         ('{"jsonrpc":"2.0","id":$id,"result":{"v":"\\ud800"}}\n', {"v": "?"}),
         ('{"jsonrpc":"2.0","method":"x"}{"jsonrpc":"2.0","id":$id,"result":{"v":2}}\n', {"v": 2}),
     ],

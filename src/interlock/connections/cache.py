@@ -92,7 +92,7 @@ def _key(params: JsonObject) -> Hashable:
 def _seconds(ttl: JsonValue) -> float:
     if isinstance(ttl, bool) or not isinstance(ttl, int | float):
         return 0.0
-    return min(ttl / 1000.0, LONGEST)
+    return min(max(ttl, 0), LONGEST * 1000) / 1000  # bounded first: a whole number may be too large for a float
 
 
 def _weight(result: JsonObject) -> int:

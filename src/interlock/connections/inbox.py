@@ -4,13 +4,13 @@ Owns: the forgiving way from bytes to JSON-RPC messages, and the question whethe
 Never: reads a socket, or drops a message; the dispatcher judges ids and methods.
 """
 
-import json
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 import orjson
 
 from interlock.connections.channel import Receiver
 from interlock.connections.event_stream import ServerSentEvent
+from interlock.connections.lines import decode_plainly
 from interlock.vocabulary.json import JsonValue
 
 RequestId: TypeAlias = int | str
@@ -78,16 +78,12 @@ def answers(message: JsonValue, awaited: RequestId) -> bool:
 
 
 def _decoded_slowly(text: bytes) -> tuple[JsonValue, bool]:
-    """What orjson refuses and JSON allows (wide integers, lone surrogates, a byte order mark), and bad UTF-8."""
+    """What orjson refuses, by the rules for a line of stdio: a value that can be stored; and whether it was UTF-8."""
     try:
         plain, clean = text.decode("utf-8-sig"), True
     except UnicodeDecodeError:
         plain, clean = text.decode("utf-8-sig", "replace"), False
     try:
-        return json.loads(plain, parse_constant=_refuse), clean
+        return decode_plainly(plain), clean
     except (ValueError, RecursionError):
         raise NotJson from None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise NotJson(constant)

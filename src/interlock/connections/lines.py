@@ -5,6 +5,7 @@ Never: reads a file descriptor, or knows what a message means.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -109,8 +110,9 @@ class NotJson(ValueError):
 def decode_leniently(line: bytes) -> tuple[list[JsonValue], str | None]:
     """The messages of a line that orjson refused, and the kind of what was wrong (None: nothing worth a count).
 
-    Read are: a byte order mark before it, invalid UTF-8 (as U+FFFD), NaN and infinities (as null), lone
-    surrogates (as "?"), several messages on one line. The values returned are such that orjson can write them.
+    Read are: a byte order mark before it, invalid UTF-8 (as U+FFFD), NaN, infinities and numbers beyond any float (as
+    null), lone surrogates (as "?"), several messages on one line. The values returned are such that orjson can write
+    them.
 
     Raises:
         NotJson: the line is something else, such as a log message.
@@ -127,6 +129,15 @@ def decode_leniently(line: bytes) -> tuple[list[JsonValue], str | None]:
     return messages, "joined_messages" if len(messages) > 1 else None
 
 
+def decode_plainly(text: str) -> JsonValue:
+    """One JSON value, read by the same rules.
+
+    Raises:
+        ValueError, RecursionError: it is none.
+    """
+    return _writable(_DECODER.decode(text))
+
+
 def _is_utf8(line: bytes) -> bool:
     try:
         line.decode("utf-8")
@@ -135,7 +146,17 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None
+
+
+def _whole(number: str) -> int | float | None:
+    """A whole number; beyond 64 bits the nearest float, as orjson reads it, and beyond that nothing."""
+    return int(number) if len(number) <= 20 else _finite(number)
+
+
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite, parse_int=_whole)
 
 
 def _values(text: str) -> Iterator[JsonValue]:
