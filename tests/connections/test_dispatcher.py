@@ -606,6 +606,22 @@ async def test_the_two_directions_have_their_own_ids() -> None:
         assert await call.outcome() == {}
 
 
+async def test_a_server_of_2026_ends_its_listen_streams_and_no_call_of_ours() -> None:
+    async with live() as (dispatcher, channel), anyio.create_task_group() as group:
+        dispatcher.requests.enabled = False
+        call = Call(group, dispatcher)
+        await channel.until_sent(1)
+        dispatcher.message({"method": "notifications/cancelled", "params": {"requestId": 1}})
+        await turns()
+        assert not call.done.is_set()
+        dispatcher.message({"id": 1, "result": {"content": []}})
+        assert await call.outcome() == {"content": []}
+        listening = Call(group, dispatcher, "subscriptions/listen", request_id="listen-1")
+        await channel.until_sent(2)
+        dispatcher.message({"method": "notifications/cancelled", "params": {"requestId": "listen-1"}})
+        assert "ended the subscription" in str(await listening.outcome())
+
+
 async def test_a_withdrawn_request_is_cancelled_and_not_answered() -> None:
     entered, left = anyio.Event(), anyio.Event()
 

@@ -421,8 +421,14 @@ class Dispatcher:
     def _cancelled(self, request_id: Any) -> None:
         if self.requests.enabled:
             self.requests.withdraw(request_id)
-        elif isinstance(request_id, int | str):  # 2026-07-28: the server ends one of our subscriptions
+        elif isinstance(request_id, int | str) and self._is_subscription(request_id):
             self.failed(request_id, self._failed("ended the subscription", "lost"))
+
+    def _is_subscription(self, request_id: RequestId) -> bool:
+        """In 2026-07-28 a server may end its listen streams so, and nothing else (basic/patterns/cancellation): what
+        it says of a call would leave us without an answer, and with a wrong word about its effect."""
+        waiter = self._waiters.get(request_id)
+        return waiter is not None and waiter.method == "subscriptions/listen"
 
     def _progress(self, params: dict[str, Any]) -> None:
         token = params.get("progressToken")

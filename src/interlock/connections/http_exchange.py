@@ -156,7 +156,8 @@ class Exchange:
         if error is None or response.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise self.client.failures.refused(response, call.what, body)
         call.answered = True  # servers that refused before they read the id send null, or a word of their own
-        self.inbox.receiver.message({**error, "id": call.request_id})
+        # …and its error alone: with a method or a result beside it, it would be no refusal.
+        self.inbox.receiver.message({"jsonrpc": "2.0", "id": call.request_id, "error": error["error"]})
 
     async def _stream(self, response: aiohttp.ClientResponse, call: Call) -> None:
         stream = EventStream(self.limit)
