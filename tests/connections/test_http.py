@@ -402,12 +402,13 @@ async def test_retry_after_is_told_in_seconds() -> None:
 
 
 @requirement("CON-4")
+@pytest.mark.parametrize("beside", [{}, {"method": "x"}, {"result": {}}], ids=["alone", "method", "result"])
 @pytest.mark.parametrize("request_id", [None, "server-error", "own"])
-async def test_a_json_rpc_error_in_a_refusal_is_the_answer(request_id: str | None) -> None:
+async def test_a_json_rpc_error_in_a_refusal_is_the_answer(request_id: str | None, beside: dict[str, Any]) -> None:
     async def refuse(request: Request, reply: Reply) -> None:
         number = request.message["id"] if request_id == "own" else request_id
         error = {"code": -32022, "message": "Unsupported", "data": {"supported": ["2026-07-28"]}}
-        await reply.respond(400, json.dumps({"jsonrpc": "2.0", "id": number, "error": error}))
+        await reply.respond(400, json.dumps({"jsonrpc": "2.0", "id": number, "error": error} | beside))
 
     async with conversation(refuse) as far:
         assert (await far.ask("server/discover"))["error"]["data"] == {"supported": ["2026-07-28"]}
@@ -428,12 +429,22 @@ async def test_a_page_instead_of_an_answer_is_named_with_its_type_and_first_word
         respond(202),
         *(respond(200, body) for body in ("nonsense", "", "[]", "[" * 100_000)),
         respond(200, '{"jsonrpc":"2.0","id":"3","result":{}}'),
-        respond(200, '{"jsonrpc":"2.0","id":2,"result":NaN}'),
+        respond(200, '{"jsonrpc":"2.0","id":2,"result":nan}'),
     ],
 )
 async def test_a_success_without_the_answer_fails_its_request(reply: Handler) -> None:
     error = await calls_with(reply)
     assert (error.kind, error.effect) == ("protocol", "unknown")
+
+
+async def test_what_orjson_refuses_is_read_as_over_stdio() -> None:
+    body = '{"jsonrpc":"2.0","id":ID,"result":{"v":[NaN,1e400,1' + "0" * 400 + ',"\\ud800"]}}'
+
+    async def answer(request: Request, reply: Reply) -> None:
+        await reply.respond(200, body.replace("ID", str(request.message["id"])))
+
+    async with conversation(answer) as far:
+        assert (await far.ask("tools/call"))["result"] == {"v": [None, None, None, "?"]}
 
 
 @requirement("CON-8")
