@@ -32,6 +32,9 @@ OUTPUT_LIMIT = 8 * 1024 * 1024
 """Bytes that may wait for a server that does not read; one larger message is taken when nothing waits."""
 STDERR_BYTES, STDERR_LINES = 64 * 1024, 200
 BROKEN_INPUT = "it has closed its input"
+INPUT_GRACE = 1.0
+"""Seconds for the answers that are on their way from a server that lives and reads no more: then it is ended, for
+nothing can be asked of it (CON-6)."""
 EXIT_WAIT = 0.25
 """Seconds that the end of stdout waits for the exit status, so that the error can tell it."""
 
@@ -60,7 +63,7 @@ class StdioChannel:
     ) -> None:
         over = anyio.Event()  # stdout ended, or the process did
         child = self._child = start_process(self._server, self._transport, over.set)
-        self._writer = _PipeWriter(child.stdin)
+        self._writer = _PipeWriter(child.stdin, over.set)
         output = _MessageReader(child.stdout, self._server, receiver, self._line_limit, self._mask, over.set)
         errors = _PipeReader(child.stderr, self._stderr.feed)
         try:
@@ -86,7 +89,8 @@ class StdioChannel:
         tail = self.standard_error
         said = f"; its last words on stderr: {last_words(tail)}" if tail.strip() else ""
         if child.status is None:
-            how, facts = "closed its stdout", dict[str, int]()
+            closed = "stdin" if self._writer is not None and self._writer.broken else "stdout"
+            how, facts = f"closed its {closed}", dict[str, int]()
         elif child.status.signal is not None:
             how, facts = f"was ended by {child.status}", {"signal": child.status.signal}
         else:
@@ -107,7 +111,7 @@ class StdioChannel:
             raise self._cannot_send("it is not running")
         problem = self._writer.write(self._encoded(message) + b"\n")
         if problem is not None:
-            raise self._cannot_send(problem, "lost" if problem == BROKEN_INPUT else "unavailable")
+            raise self._cannot_send(problem, "lost" if self._writer.broken else "unavailable")
 
     def _encoded(self, message: JsonObject) -> bytes:
         try:
@@ -254,13 +258,19 @@ class _MessageReader(_PipeReader):
 
 
 class _PipeWriter:
-    """Writes to a pipe at once, and keeps what does not fit until it does."""
+    """Writes to a pipe at once, and keeps what does not fit until it does. `on_broken` is called INPUT_GRACE after
+    nobody can read it any more."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, on_broken: Callable[[], None]) -> None:
         self._descriptor = descriptor
+        self._on_broken = on_broken
         self._waiting = bytearray()
         self._problem: str | None = None
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def broken(self) -> bool:
+        return self._problem == BROKEN_INPUT
 
     def write(self, data: bytes) -> str | None:
         """Take one whole line, or say why not."""
@@ -284,8 +294,9 @@ class _PipeWriter:
             return os.write(self._descriptor, data)
         except BlockingIOError:
             return 0
-        except OSError:  # EPIPE: the end of the process follows, or what is in flight meets its deadline
+        except OSError:  # EPIPE: the end of the process follows, most often
             self.close(BROKEN_INPUT)
+            self._loop.call_later(INPUT_GRACE, self._on_broken, context=callback_context())
             return None
 
     def _writable(self) -> None:
