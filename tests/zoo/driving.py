@@ -74,6 +74,9 @@ class Driver:
             "list_resources": self._list_resources,
             "list_templates": self._list_templates,
             "read": self._read,
+            "list_prompts": self._list_prompts,
+            "prompt": self._prompt,
+            "complete": self._complete,
             "call": self._call,
             "parallel": self._parallel,
             "wait": self._wait,
@@ -130,6 +133,20 @@ class Driver:
             names=[content.uri for content in read.contents],
             text="\n".join(content.text or content.blob or "" for content in read.contents),
         )
+
+    async def _list_prompts(self, operation: Operation) -> Outcome:
+        listing = await self._thread.requests.list_prompts(_server(operation))
+        return Outcome(names=[prompt.name for prompt in listing.entries])
+
+    async def _prompt(self, operation: Operation) -> Outcome:
+        found = await self._thread.requests.get_prompt(_server(operation), operation["name"])
+        return Outcome(text="\n".join(str(message.get("content")) for message in found.messages))
+
+    async def _complete(self, operation: Operation) -> Outcome:
+        found = await self._thread.requests.complete_prompt(
+            _server(operation), operation["prompt"], operation["argument"]
+        )
+        return Outcome(names=list(found.values))
 
     async def _call(self, operation: Operation) -> Outcome:
         with anyio.move_on_after(operation.get("cancel_after")) as patience:
