@@ -56,6 +56,7 @@ from interlock.vocabulary.event import StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.memory import MemoryUse
 from interlock.vocabulary.notice import WarningNotice
+from interlock.vocabulary.overrides import ThreadOverrides
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock, Model, Store
 from interlock.vocabulary.resource import Page, Resource, ResourceRead, ResourceTemplate
@@ -255,8 +256,10 @@ class Host:
 
     # ---- Threads
 
-    async def start_thread(self, *, name: str | None = None) -> Thread:
+    async def start_thread(self, *, name: str | None = None, overrides: ThreadOverrides | None = None) -> Thread:
         """A new Thread, once its required servers are ready; optional ones join when they are.
+
+        `overrides`: what it has otherwise than the configuration, also after a reload, for as long as it is loaded.
 
         Raises:
             ServerFailed: required servers could not start; all of them are named (CON-2).
@@ -264,19 +267,20 @@ class Host:
         """
         model = self._model.name if self._model is not None else self._configuration.model.name
         birth = ThreadStarted(name=name, model=model)
-        return await self._open.threads.start(new_id(self._clock), birth)
+        return await self._open.threads.start(new_id(self._clock), birth, overrides=overrides)
 
-    async def resume_thread(self, thread_id: str) -> Thread:
+    async def resume_thread(self, thread_id: str, *, overrides: ThreadOverrides | None = None) -> Thread:
         """The Thread of that id: the loaded one (LIF-8), else one made from what is stored.
 
         What a killed host left open is closed first: calls as interrupted, effect unknown (LIF-1).
+        `overrides` as in `start_thread`; a loaded Thread has them from its next turn on.
 
         Raises:
             InvalidRequest: no such Thread is stored.
             StorageFailed: another process writes it (HIS-7), or it cannot be read.
             ServerFailed: required servers could not start.
         """
-        return await self._open.threads.resume(thread_id)
+        return await self._open.threads.resume(thread_id, overrides=overrides)
 
     @property
     def loaded_threads(self) -> Mapping[str, Thread]:
@@ -303,16 +307,19 @@ class Host:
             raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
         return folding.state
 
-    async def fork_thread(self, thread_id: str, turn_id: str | None = None) -> Thread:
+    async def fork_thread(
+        self, thread_id: str, turn_id: str | None = None, *, overrides: ThreadOverrides | None = None
+    ) -> Thread:
         """A new Thread that stands where that one stood at the end of `turn_id`, by default its last turn.
 
-        Turns, history and origins are copied; the source goes its own way, whoever holds it.
+        Turns, history and origins are copied; the source goes its own way, whoever holds it. The fork has its own
+        `overrides`, not those of the source.
 
         Raises:
             InvalidRequest: there is no such Thread, or no such turn that has ended and was not rolled back.
             StorageFailed, ServerFailed: as `resume_thread`.
         """
-        thread = await self.resume_thread(await self._open.shelf.fork(thread_id, turn_id))
+        thread = await self.resume_thread(await self._open.shelf.fork(thread_id, turn_id), overrides=overrides)
         if thread.journal.facts.archived:
             await thread.archive(False)
         return thread

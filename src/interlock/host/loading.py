@@ -21,6 +21,7 @@ from interlock.threads.thread import Thread, ThreadSettings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadStarted
 from interlock.vocabulary.notice import Notice
+from interlock.vocabulary.overrides import ThreadOverrides
 from interlock.vocabulary.ports import Clock, Store
 
 logger = logging.getLogger(__name__)
@@ -61,9 +62,9 @@ class LoadedThreads:
     def all(self) -> Mapping[str, Thread]:
         return {thread_id: thread for thread_id, thread in self._loaded.items() if thread_id not in self._loading}
 
-    async def start(self, thread_id: str, birth: ThreadStarted) -> Thread:
+    async def start(self, thread_id: str, birth: ThreadStarted, *, overrides: ThreadOverrides | None = None) -> Thread:
         """A new Thread. ServerFailed when required servers could not start; nothing is stored then."""
-        return await self._open(thread_id, birth)
+        return await self._open(thread_id, birth, overrides)
 
     def follow(self) -> None:
         """Have every Thread, those that are just opening included, take over the settings of now (CFG-6)."""
@@ -76,7 +77,7 @@ class LoadedThreads:
         for thread in self.all.values():
             thread.notify(notice)
 
-    async def resume(self, thread_id: str) -> Thread:
+    async def resume(self, thread_id: str, *, overrides: ThreadOverrides | None = None) -> Thread:
         """The Thread of that id: the loaded one, or a new one made from what is stored.
 
         Raises:
@@ -87,10 +88,12 @@ class LoadedThreads:
             if busy is not None:
                 await busy.wait()
             elif not (thread := self._loaded[thread_id]).closing:
+                if overrides is not None:
+                    thread.override(overrides)
                 return thread
             else:
                 await thread.close()
-        return await self._open(thread_id, None)
+        return await self._open(thread_id, None, overrides)
 
     async def close(self) -> None:
         """Close all of them, side by side; each is bounded, so a cancellation does not cut it short."""
@@ -100,14 +103,14 @@ class LoadedThreads:
                 for thread in list(self._loaded.values()):
                     tasks.start_soon(thread.close)
 
-    async def _open(self, thread_id: str, birth: ThreadStarted | None) -> Thread:
+    async def _open(self, thread_id: str, birth: ThreadStarted | None, overrides: ThreadOverrides | None) -> Thread:
         if self._closing:
             raise InvalidRequest(f"cannot open thread {thread_id}: the host is closing")
         self._loading[thread_id] = anyio.Event()
         try:
             if birth is None and await self._store.find(thread_id) is None:
                 raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
-            thread: Thread = await self._tasks.start(self._own, thread_id, birth, name=f"thread {thread_id}")
+            thread: Thread = await self._tasks.start(self._own, thread_id, birth, overrides, name=f"thread {thread_id}")
             return thread
         finally:
             self._loading.pop(thread_id).set()
@@ -116,6 +119,7 @@ class LoadedThreads:
         self,
         thread_id: str,
         birth: ThreadStarted | None,
+        overrides: ThreadOverrides | None,
         *,
         task_status: anyio.abc.TaskStatus[Thread],
     ) -> None:
@@ -135,6 +139,7 @@ class LoadedThreads:
                     self._clock,
                     accounting=Accounting(self._store, self._clock),
                     origins=origins,
+                    overrides=overrides,
                 )
                 await opened.run(birth, task_status=task_status)
         except Exception:

@@ -6,7 +6,7 @@ Never: outlives its Host, or leaves a call, a lease or a task behind (ARCHITECTU
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.abc
@@ -53,6 +53,7 @@ from interlock.vocabulary.ids import StepId, ThreadId, TurnId
 from interlock.vocabulary.item import ThreadItem, UserMessageItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import LaggedNotice, Notice
+from interlock.vocabulary.overrides import ThreadOverrides
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock, Model
 from interlock.vocabulary.question import Answer, Question
@@ -79,6 +80,10 @@ class ThreadSettings:
     reviewer: Reviewer | None = None
     compact_at: int | None = None
 
+    def overridden(self, overrides: ThreadOverrides) -> "ThreadSettings":
+        servers = overrides.enabled_servers(self.servers)
+        return replace(self, servers=servers, policy=overrides.policy(self.policy))
+
 
 class Thread:
     """A loaded Thread. Made by `Host.start_thread` and `Host.resume_thread`; all methods work from any task."""
@@ -92,8 +97,12 @@ class Thread:
         *,
         accounting: Accounting | None = None,
         origins: Origins | None = None,
+        overrides: ThreadOverrides | None = None,
     ) -> None:
         """`origins` follows the journal; without it no call of the past grants a read."""
+        self._configured = settings
+        self._overrides = self._wished = overrides or ThreadOverrides()
+        settings = settings.overridden(self._overrides)
         self._journal = journal
         self._origins = origins or Origins()
         self._accounting = accounting
@@ -144,6 +153,11 @@ class Thread:
     def snapshot(self) -> Snapshot:
         """The servers and the catalogue that the next Step would see."""
         return self._servers.snapshot
+
+    @property
+    def next_policy(self) -> Policy:
+        """The policy with which the next turn begins, if the configuration stays as it is."""
+        return self._wished.policy(self._configured.policy)
 
     @property
     def running_turn(self) -> Turn | None:
@@ -250,11 +264,13 @@ class Thread:
         instructions: str = "",
         output_schema: JsonObject | None = None,
         plan_mode: bool = False,
+        overrides: ThreadOverrides | None = None,
         max_steps: int = DEFAULT_MAX_STEPS,
     ) -> Turn:
         """Begin a turn and return once its start is stored; it goes on in a task of the Thread.
 
         `plan_mode`: the plans that the model proposes are left out of its visible messages (MEM-2).
+        `overrides` hold for this turn and the later ones, over those that held before.
 
         Raises:
             InvalidRequest: a turn is running already (TRN-1), there is no model, or the Thread is closed.
@@ -278,6 +294,7 @@ class Thread:
                 MessageCompleted(turn_id=turn.id, item=UserMessageItem(id=new_id(self._clock), content=parts)),
                 EntriesRecorded(turn_id=turn.id, entries=(UserEntry(content=parts),)),
             )
+            self._adopt_overrides(overrides)
             self._turn = turn
             tasks.start_soon(self._run_turn, turn, name=f"turn {turn.id}")
         return turn
@@ -293,6 +310,7 @@ class Thread:
         turn_id = new_id(self._clock)
         async with self._beginning:
             await self._begin_turn(TurnStarted(turn_id=turn_id, implicit=True))
+            self._adopt_overrides()
         status: TurnStatus
         error: str | None
         status, error = "failed", "the block of the step raised"
@@ -400,9 +418,16 @@ class Thread:
         """Take over another reading of the configuration from the next Step on; a running one keeps its own (CFG-6)."""
         if self.closing:
             return
+        self._configured, settings = settings, settings.overridden(self._overrides)
         self._settings = settings
         self._caller.rules = settings.rules
         self._servers.follow(settings.servers, settings.policy)
+
+    def override(self, overrides: ThreadOverrides) -> None:
+        """Have these hold from the next turn on, over those that held before; a running turn keeps its own."""
+        self._wished = overrides.over(self._wished)
+        if self._journal.open_turn is None:
+            self._adopt_overrides()
 
     # ---- what a turn needs of its Thread
 
@@ -507,6 +532,12 @@ class Thread:
         with anyio.CancelScope(shield=True):  # a start that may be stored is seen through to its end
             await self._journal.record_all((start, *more))
         return tasks
+
+    def _adopt_overrides(self, overrides: ThreadOverrides | None = None) -> None:
+        self._wished = self._wished if overrides is None else overrides.over(self._wished)
+        if self._wished != self._overrides:
+            self._overrides = self._wished
+            self.follow(self._configured)
 
     async def _run_turn(self, turn: Turn) -> None:
         try:

@@ -30,6 +30,8 @@ CHECKED_CONTENT = {
 """Accepted forms that the recorded program passed on as they were; here they are a decline (BEHAVIOUR section 1)."""
 WITHOUT_FIELDS = {"empty", "url"}
 """Tools that ask for nothing but a yes: content that comes with it is left out here."""
+UNDESCRIBED = "sch_nullreq"
+"""Its form requires a field that it does not describe; the recorded program filled it in with nothing (QST-3)."""
 
 
 def lines(name: str) -> list[Message]:
@@ -165,16 +167,19 @@ def said(item: Message) -> Any:
 
 @requirement("RPC-1", "RPC-5")
 @pytest.mark.parametrize(
-    ("name", "mode", "policy"),
+    ("name", "mode", "policy", "said_at_start"),
     [
-        ("d_accept", "approve", {}),
-        ("d_decline", "approve", {}),
-        ("d_policy_never", "approve", {"approval": "never"}),
-        ("f_decline", "prompt", {}),
+        ("d_accept", "approve", {}, {}),
+        ("d_decline", "approve", {}, {}),
+        ("d_policy_never", "approve", {"approval": "never"}, {}),
+        ("d_policy_never", "approve", {}, {"approvalPolicy": "never"}),
+        ("d_policy_never_full", "approve", {"approval": "never", "full_access": True}, {}),
+        ("d_policy_never_full", "approve", {}, {"approvalPolicy": "never", "sandbox": "danger-full-access"}),
+        ("f_decline", "prompt", {}, {}),
     ],
 )
 async def test_turns_and_their_questions_go_as_they_went(
-    tmp_path: Path, name: str, mode: Any, policy: dict[str, Any]
+    tmp_path: Path, name: str, mode: Any, policy: dict[str, Any], said_at_start: dict[str, Any]
 ) -> None:
     turns = turns_of(lines(name))
     configs = servers(name, default_tools_approval_mode=mode)
@@ -188,7 +193,7 @@ async def test_turns_and_their_questions_go_as_they_went(
             return given
 
         driver.answers = answer
-        thread_id = (await driver.request("thread/start"))["thread"]["id"]
+        thread_id = (await driver.request("thread/start", **said_at_start))["thread"]["id"]
         for items, _ in turns:
             begun = await driver.request("turn/start", threadId=thread_id, input=[{"type": "text", "text": "go"}])
             await driver.completion(begun["turn"]["id"])
@@ -214,7 +219,7 @@ def compare_ends(ours: Message, theirs: Message, asked: list[Message], expected:
     last = json.dumps(expected[len(asked) - 1]["answer"].get("result")) if asked else ""
     if ours["tool"] in WITHOUT_FIELDS:
         assert said(ours)["action"] == said(theirs)["action"]
-    elif ours["tool"] == "form" and last in CHECKED_CONTENT:
+    elif (ours["tool"] == "form" and last in CHECKED_CONTENT) or ours["tool"] == UNDESCRIBED:
         assert said(ours) == {"action": "decline"}
     else:
         assert said(ours) == said(theirs)

@@ -1,17 +1,19 @@
 """What a client may decide for the turns of a thread.
 
 Owns: which overrides are honoured, and the settings that follow from them.
-Never: widens what the configuration allows: approval and access are the host's.
+Never: keeps an override itself: the library's Thread does, over reloads too.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock import models
 from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.live import LiveThread, TurnSettings
 from interlock.surfaces.rpc.method import Params
+from interlock.surfaces.rpc.overrides import ApprovalPolicy, SandboxMode, overrides_of, overrides_of_config
 from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.overrides import ThreadOverrides
 from interlock.vocabulary.ports import Model
 
 if TYPE_CHECKING:
@@ -25,6 +27,16 @@ class Overrides(Params):
     model_provider: str | None = None
     base_instructions: str | None = None
     developer_instructions: str | None = None
+    approval_policy: ApprovalPolicy | None = None
+    sandbox: SandboxMode | None = None
+    config: dict[str, Any] | None = None
+
+    @property
+    def of_thread(self) -> ThreadOverrides:
+        """What the library keeps; a member of its own counts more than one of `config`. InvalidRequest: as there."""
+        full_access = None if self.sandbox is None else self.sandbox == "danger-full-access"
+        named = overrides_of(self.approval_policy, full_access=full_access)
+        return named.over(overrides_of_config(self.config or {}))
 
     def merged_into(self, settings: TurnSettings, model: str | None) -> TurnSettings:
         """`settings` with what is set here."""
@@ -58,7 +70,7 @@ def model_named(application: "Application", name: str | None) -> Model | None:
 
 
 def settings_shape(application: "Application", live: LiveThread) -> shapes.ThreadSettings:
-    policy = application.host.configuration.policy
+    policy = live.thread.next_policy
     model = live.settings.model or application.host.configuration.model.name or ""
     instructions = live.settings.developer_instructions
     return {
@@ -79,3 +91,10 @@ def settings_shape(application: "Application", live: LiveThread) -> shapes.Threa
         "multiAgentMode": "explicitRequestOnly",
         "personality": None,
     }
+
+
+def tell_settings(application: "Application", live: LiveThread, before: shapes.ThreadSettings) -> None:
+    """Tell the thread's followers of its settings, if they are others than `before`."""
+    now = settings_shape(application, live)
+    if now != before:
+        live.tell([("thread/settings/updated", {"threadId": live.thread.id, "threadSettings": now})])

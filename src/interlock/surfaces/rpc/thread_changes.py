@@ -32,7 +32,8 @@ class RollbackParams(OfThread):
 async def fork(context: Context, params: ForkParams) -> After:
     application = context.application
     model = checked_model(application, params)
-    thread = await application.host.fork_thread(params.thread_id, await _last_turn(application, params))
+    last_turn = await _last_turn(application, params)
+    thread = await application.host.fork_thread(params.thread_id, last_turn, overrides=params.of_thread)
     live = application.attend(thread)
     live.settings = params.merged_into(live.settings, model)
     await live.join(context.client)

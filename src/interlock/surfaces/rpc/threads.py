@@ -13,7 +13,7 @@ from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.live import LiveThread, TurnSettings
 from interlock.surfaces.rpc.method import After, Context, Count, Method, Params, SortDirection
 from interlock.surfaces.rpc.paging import slice_of
-from interlock.surfaces.rpc.settings import Overrides, checked_model
+from interlock.surfaces.rpc.settings import Overrides, checked_model, settings_shape, tell_settings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.thread import ThreadState
 
@@ -125,7 +125,7 @@ class EmptyResult(TypedDict):
 async def start(context: Context, params: StartParams) -> After:
     application = context.application
     settings = params.merged_into(TurnSettings(), checked_model(application, params))
-    thread = await application.host.start_thread()
+    thread = await application.host.start_thread(overrides=params.of_thread)
     live = application.attend(thread)
     live.settings = settings
     await live.join(context.client)
@@ -135,9 +135,13 @@ async def start(context: Context, params: StartParams) -> After:
 async def resume(context: Context, params: ResumeParams) -> After:
     application = context.application
     model = checked_model(application, params)
-    thread = await application.host.resume_thread(params.thread_id)
+    loaded = params.thread_id in application.host.loaded_threads
+    before = settings_shape(application, application.loaded(params.thread_id)) if loaded else None
+    thread = await application.host.resume_thread(params.thread_id, overrides=params.of_thread)
     live = application.attend(thread)
     live.settings = params.merged_into(live.settings, model)
+    if before is not None:
+        tell_settings(application, live, before)
     await live.join(context.client)
     turns = () if params.exclude_turns else turns_of(thread.state)
     answer = opened(context, live, turns=turns)
@@ -152,7 +156,7 @@ def opened(context: Context, live: LiveThread, turns: Sequence[shapes.Turn]) -> 
     application = context.application
     state = live.thread.state
     shape = application.thread_shape(projection.record_of(state), forked_from=state.forked_from, turns=turns)
-    policy = application.host.configuration.policy
+    policy = live.thread.next_policy
     result: StartResult = {
         "thread": shape,
         "model": live.settings.model or application.host.configuration.model.name or "",

@@ -11,14 +11,15 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from interlock.surfaces.rpc import projection, shapes
-from interlock.surfaces.rpc.application import Application
-from interlock.surfaces.rpc.live import LiveThread, TurnSettings
+from interlock.surfaces.rpc.live import TurnSettings
 from interlock.surfaces.rpc.method import Context, Method, Params
-from interlock.surfaces.rpc.settings import model_named, settings_shape
+from interlock.surfaces.rpc.overrides import ApprovalPolicy, SandboxPolicy, overrides_of
+from interlock.surfaces.rpc.settings import model_named, settings_shape, tell_settings
 from interlock.surfaces.rpc.threads import EmptyResult, OfThread
 from interlock.surfaces.rpc.turn_input import UserInput, parts_of
 from interlock.threads.turn import Turn
 from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.overrides import ThreadOverrides
 
 
 class ModeSettings(Params):
@@ -34,8 +35,17 @@ class CollaborationMode(Params):
 class TurnStartParams(OfThread):
     input: list[UserInput]
     model: str | None = None
+    approval_policy: ApprovalPolicy | None = None
+    sandbox_policy: SandboxPolicy | None = None
     output_schema: dict[str, Any] | None = None
     collaboration_mode: CollaborationMode | None = None
+
+    @property
+    def of_thread(self) -> ThreadOverrides:
+        sandbox = self.sandbox_policy
+        return overrides_of(
+            self.approval_policy, full_access=None if sandbox is None else sandbox.type == "dangerFullAccess"
+        )
 
 
 class SteerParams(OfThread):
@@ -58,7 +68,7 @@ class SteerResult(TypedDict):
 async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
     application, live = context.application, context.application.loaded(params.thread_id)
     parts = await parts_of(params.input)
-    settings = _settings(live.settings, params)
+    settings, before = _settings(live.settings, params), settings_shape(application, live)
     await live.join(context.client)
     live.follow(context.client)
     turn = await live.thread.start_turn(
@@ -67,8 +77,10 @@ async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
         instructions=settings.instructions,
         output_schema=params.output_schema,
         plan_mode=params.collaboration_mode is not None and params.collaboration_mode.mode == "plan",
+        overrides=params.of_thread,
     )
-    _adopt(application, live, settings)
+    live.settings = settings
+    tell_settings(application, live, before)
     return {"turn": projection.new_turn(turn.id, None)}
 
 
@@ -82,14 +94,6 @@ def _settings(settings: TurnSettings, params: TurnStartParams) -> TurnSettings:
             developer_instructions=mode.developer_instructions or settings.developer_instructions,
         )
     return replace(settings, model=params.model or settings.model)
-
-
-def _adopt(application: Application, live: LiveThread, settings: TurnSettings) -> None:
-    if settings == live.settings:
-        return
-    live.settings = settings
-    about = {"threadId": live.thread.id, "threadSettings": settings_shape(application, live)}
-    live.tell([("thread/settings/updated", about)])
 
 
 async def steer(context: Context, params: SteerParams) -> SteerResult:
