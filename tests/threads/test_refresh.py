@@ -135,6 +135,24 @@ async def test_a_failed_refresh_leaves_the_old_tools_whole_and_says_why(problem:
 
 
 @requirement("CON-1")
+async def test_a_listing_that_meets_a_defect_of_ours_costs_only_its_server(caplog: pytest.LogCaptureFixture) -> None:
+    class Breaking(FakeConnection):
+        async def list_tools(self, *, timeout: float, **rest: Any) -> Listing[Tool]:
+            raise ZeroDivisionError
+
+    _, good = server("good", "one")
+    bad = Breaking("bad")
+    async with watched(ServerView(config=config("bad"), connection=bad), good) as room:
+        await room.settled("bad", "good")
+        room.refresher.take(changed("good"))
+        await room.idle()
+
+        assert room.names == ["mcp__good__one"]
+        assert "'bad'" in room.refresher.failures["bad"]
+        assert "ZeroDivisionError" in caplog.text
+
+
+@requirement("CON-1")
 async def test_a_server_whose_listing_hangs_delays_no_other() -> None:
     gate = Gate()
 

@@ -4,6 +4,7 @@ Owns: which servers must be listed again, and the listings that run (one at a ti
 Never: publishes a half-made catalogue, or lets one server's listing delay another's (CAT-2, CON-1).
 """
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from interlock.connections.changes import Changes
 from interlock.vocabulary.errors import InterlockError
 from interlock.vocabulary.server import ServerStatus
 from interlock.vocabulary.snapshot import ServerView
+
+logger = logging.getLogger(__name__)
 
 HOPEFUL = frozenset({ServerStatus.NOT_STARTED, ServerStatus.STARTING, ServerStatus.READY})
 """States from which a server that was never listed may soon be."""
@@ -137,12 +140,19 @@ class Refresher:
                 source.listed, source.failure = True, None
                 self._published()
         except InterlockError as error:
-            source.failure = error.message
-            if self._is_current(source):
-                self._failed(source.view.config.name, error.message)
+            self._fail(source, error.message)
         except anyio.get_cancelled_exc_class():
             source.dirty = True
             raise
+        except Exception as defect:  # what one server sent may meet a defect of ours; the others' Thread goes on
+            name = source.view.config.name
+            logger.exception("the tools of server %r met a defect of the host", name)
+            self._fail(source, f"the tools of server {name!r} met a defect of the host ({type(defect).__name__})")
+
+    def _fail(self, source: _Source, sentence: str) -> None:
+        source.failure = sentence
+        if self._is_current(source):
+            self._failed(source.view.config.name, sentence)
 
     def _is_current(self, source: _Source) -> bool:
         return self._sources.get(source.view.config.name) is source
