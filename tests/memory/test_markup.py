@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.memory import markup
-from interlock.memory.markup import BODY_LIMIT, TAG_LINE_LIMIT, VisibleText
+from interlock.memory.markup import BODY_LIMIT, PLAN_LIMIT, TAG_LINE_LIMIT, VisibleText
 from tests.manifest import requirement
 
 VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "vectors" / "memory_citations.json").read_text())
@@ -110,6 +110,23 @@ def test_a_block_without_an_end_hides_the_rest_and_can_still_be_read() -> None:
 )
 def test_plans_are_hidden_in_plan_mode_after_the_citations(text: str, visible: str) -> None:
     assert markup.separate(text, plan_mode=True)[0] == visible
+
+
+@requirement("MEM-2")
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_what_is_hidden_of_plans_can_be_taken_piece_by_piece_and_is_bounded(size: int) -> None:
+    text = "a\n<proposed_plan>\n1. b\n</proposed_plan>\nc\n<proposed_plan>\n2. d"
+    visible = VisibleText(plan_mode=True)
+    plans: list[str] = []
+    for place in range(0, len(text), size):
+        visible.feed(text[place : place + size])
+        plans.append(visible.take_plan())
+    visible.finish()
+    assert "".join([*plans, visible.take_plan()]) == "1. b\n2. d"
+    assert visible.take_plan() == ""
+
+    visible.feed("x" * (PLAN_LIMIT + 10))
+    assert len(visible.take_plan()) == PLAN_LIMIT - len("1. b\n2. d")
 
 
 @requirement("MEM-2")

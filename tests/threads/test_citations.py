@@ -14,7 +14,7 @@ from interlock.vocabulary.errors import StorageFailed
 from interlock.vocabulary.event import ThreadStarted, TurnEnded
 from interlock.vocabulary.item import AgentMessageItem
 from interlock.vocabulary.memory import MemoryUse
-from interlock.vocabulary.notice import DeltaNotice
+from interlock.vocabulary.notice import DeltaNotice, PlanNotice
 from tests.manifest import requirement
 from tests.threads.fakes import Ticks, snapshot
 from tests.threads.room import TURN, Room, open_room
@@ -76,6 +76,9 @@ async def test_plans_are_hidden_where_the_turn_says_so(tmp_path: Path, plan_mode
         await turn.run()
 
         assert messages(room)[0].text == "".join(deltas(room)) == visible
+        plans = [notice for notice in room.notices if isinstance(notice, PlanNotice)]
+        assert "".join(notice.text for notice in plans) == ("1. do it\n" if plan_mode else "")
+        assert {notice.item_id for notice in plans} <= {messages(room)[0].id}
         assert room.journal.state.entries[-1] == AssistantEntry(text=PLANNED)
 
 

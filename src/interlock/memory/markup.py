@@ -15,6 +15,9 @@ PLAN_OPENER, PLAN_CLOSER = "<proposed_plan>", "</proposed_plan>"
 BODY_LIMIT = 256 * 1024
 """Characters of all citation bodies of one message together; what is beyond is hidden, and not kept."""
 
+PLAN_LIMIT = 256 * 1024
+"""Characters of all plans of one message together; what is beyond is hidden, and not kept."""
+
 
 class VisibleText:
     """Takes one message piece by piece and gives back what may be shown of it.
@@ -34,6 +37,10 @@ class VisibleText:
         """The rest, once the message is whole. A block that never ended stays hidden."""
         rest = self._citations.finish()
         return rest if self._plans is None else self._plans.feed(rest) + self._plans.finish()
+
+    def take_plan(self) -> str:
+        """What has been hidden of plans since the last time, without their tags."""
+        return "" if self._plans is None else self._plans.take()
 
     @property
     def citations(self) -> tuple[str, ...]:
@@ -110,6 +117,12 @@ class _Plans:
     _decided: bool = False
     """The line that is being written is no tag."""
     _inside: bool = False
+    _hidden: list[str] = field(default_factory=list[str])
+    _room: int = PLAN_LIMIT
+
+    def take(self) -> str:
+        hidden, self._hidden = self._hidden, []
+        return "".join(hidden)
 
     def feed(self, text: str) -> str:
         return "".join([self._piece(piece) for piece in _pieces_of_lines(text)])
@@ -146,7 +159,12 @@ class _Plans:
         return ""
 
     def _shown(self, text: str) -> str:
-        return "" if self._inside else text
+        if not self._inside:
+            return text
+        if self._room:
+            self._hidden.append(text[: self._room])
+            self._room -= len(self._hidden[-1])
+        return ""
 
 
 _SPACES = " \t\r\n"

@@ -49,6 +49,8 @@ class Sampling:
     """The id of the message that is being written."""
     _visible: VisibleText | None = None
     """What may be shown of it."""
+    _planned: list[Delta] = field(default_factory=list[Delta])
+    """Pieces of plans that nobody has taken yet."""
 
     @property
     def calls(self) -> tuple[CallEntry, ...]:
@@ -77,6 +79,11 @@ class Sampling:
             case SamplingCompleted():
                 self.usage, self.completed = event.usage, True
         return None
+
+    def take_plans(self) -> tuple[Delta, ...]:
+        """What was hidden as proposed plans since the last time, with the ids of their messages (MEM-2)."""
+        planned, self._planned = tuple(self._planned), []
+        return planned
 
     def whole(self) -> tuple[Event, ...]:
         """The facts of a sampling that came to its end."""
@@ -108,6 +115,9 @@ class Sampling:
         return rest
 
     def _delta(self, visible: str) -> Delta | None:
+        plan = self._filter().take_plan()
+        if plan:
+            self._planned.append(Delta(self._message_id(), plan))
         return Delta(self._message_id(), visible) if visible else None
 
     def _filter(self) -> VisibleText:

@@ -29,7 +29,7 @@ from interlock.vocabulary.errors import InterlockError, InvalidRequest, ModelFai
 from interlock.vocabulary.event import EntriesRecorded, Event, MessageCompleted, TurnEnded, TurnStatus
 from interlock.vocabulary.item import UserMessageItem
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.notice import DeltaNotice, Notice, WarningNotice
+from interlock.vocabulary.notice import DeltaNotice, Notice, PlanNotice, WarningNotice
 from interlock.vocabulary.ports import Clock, Model
 
 DEFAULT_MAX_STEPS = 100
@@ -241,6 +241,8 @@ class Turn:
                 delta = sampling.take(event)
                 if delta is not None:
                     self._room.notify(DeltaNotice(turn_id=self._id, item_id=delta.item_id, text=delta.text))
+                for plan in sampling.take_plans():
+                    self._room.notify(PlanNotice(turn_id=self._id, item_id=plan.item_id, text=plan.text))
         if not sampling.completed:
             raise ModelFailed(f"the answer of model {self._request.model.name!r} ended before it was complete")
 

@@ -37,6 +37,15 @@ class DeltaNotice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanNotice:
+    """A piece of a plan that the message `item_id` proposes in plan mode, where its text does not show it (MEM-2)."""
+
+    turn_id: str
+    item_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUpdatedNotice:
     """A subscribed resource changed; read it again (RES-12)."""
 
@@ -72,6 +81,7 @@ Notice: TypeAlias = (
     ServerNotice
     | ProgressNotice
     | DeltaNotice
+    | PlanNotice
     | ResourceUpdatedNotice
     | ListChangedNotice
     | WarningNotice

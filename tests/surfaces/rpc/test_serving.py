@@ -416,6 +416,29 @@ async def test_settings_of_a_turn_hold_for_the_later_ones_and_are_told(serve: Se
             await client.request("thread/start", modelProvider="another")
 
 
+@requirement("MEM-2")
+async def test_a_plan_is_an_item_of_its_own_and_plan_mode_holds_for_later_turns(serve: Serve) -> None:
+    planned = "Well\n<proposed_plan>\n1. do it\n</proposed_plan>\nso"
+    async with serve(model=ScriptedModel(Say(planned, piece=4), Say(planned, piece=4))) as desk:
+        client = await desk.connect()
+        thread_id = (await client.request("thread/start"))["thread"]["id"]
+        mode = {"mode": "plan", "settings": {"model": ""}}
+        for extra in ({"collaborationMode": mode}, {}):
+            said = [{"type": "text", "text": "go"}]
+            turn = (await client.request("turn/start", threadId=thread_id, input=said, **extra))["turn"]["id"]
+            await client.completion(turn)
+            of_turn = [m for m in client.messages if m.get("params", {}).get("turnId") == turn]
+            text = [m["params"]["delta"] for m in of_turn if m["method"] == "item/plan/delta"]
+            assert "".join(text) == "1. do it\n"
+            items = [m["params"]["item"] for m in of_turn if m["method"] == "item/completed"]
+            assert [item["text"] for item in items if item["type"] == "plan"] == ["1. do it\n"]
+            assert [item["text"] for item in items if item["type"] == "agentMessage"] == ["Well\nso"]
+            started = [m["params"]["item"]["type"] for m in of_turn if m["method"] == "item/started"]
+            assert started.count("plan") == 1
+        settings = (await client.news("thread/settings/updated"))["threadSettings"]
+        assert settings["collaborationMode"]["mode"] == "plan"
+
+
 PICTURE = {"type": "image", "url": "data:image/png;base64,AAE="}
 
 

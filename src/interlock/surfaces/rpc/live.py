@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
 import anyio.lowlevel
@@ -33,6 +33,7 @@ class TurnSettings:
     model: str | None = None
     base_instructions: str | None = None
     developer_instructions: str | None = None
+    mode: Literal["plan", "default"] = "default"
 
     @property
     def instructions(self) -> str:

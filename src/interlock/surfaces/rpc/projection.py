@@ -67,6 +67,15 @@ def agent_message(item_id: str, text: str, citation: JsonObject | None = None) -
     }
 
 
+def plan_of(message_id: str) -> str:
+    """The id of the item for the plans that a message proposes."""
+    return f"{message_id}-plan"
+
+
+def plan(item_id: str, text: str) -> shapes.Plan:
+    return {"type": "plan", "id": item_id, "text": text}
+
+
 def call_shape(item: McpToolCallItem) -> shapes.McpToolCall:
     shape: shapes.McpToolCall = {
         "type": "mcpToolCall",

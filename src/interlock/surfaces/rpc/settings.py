@@ -85,7 +85,7 @@ def settings_shape(application: "Application", live: LiveThread) -> shapes.Threa
         "effort": None,
         "summary": None,
         "collaborationMode": {
-            "mode": "default",
+            "mode": live.settings.mode,
             "settings": {"model": model, "reasoning_effort": None, "developer_instructions": instructions},
         },
         "multiAgentMode": "explicitRequestOnly",

@@ -70,6 +70,12 @@ class AgentMessage(TypedDict):
     delivery: None
 
 
+class Plan(TypedDict):
+    type: Literal["plan"]
+    id: str
+    text: str
+
+
 class ContextCompaction(TypedDict):
     type: Literal["contextCompaction"]
     id: str
@@ -109,7 +115,7 @@ class McpToolCall(TypedDict):
     durationMs: int | None
 
 
-ThreadItem: TypeAlias = UserMessage | AgentMessage | ContextCompaction | McpToolCall
+ThreadItem: TypeAlias = UserMessage | AgentMessage | Plan | ContextCompaction | McpToolCall
 
 TurnStatus: TypeAlias = Literal["inProgress", "completed", "failed", "interrupted"]
 ItemsView: TypeAlias = Literal["notLoaded", "summary", "full"]
@@ -209,7 +215,7 @@ class CollaborationSettings(TypedDict):
 
 
 class CollaborationMode(TypedDict):
-    mode: Literal["default"]
+    mode: Literal["plan", "default"]
     settings: CollaborationSettings
 
 

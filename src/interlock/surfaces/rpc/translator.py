@@ -27,7 +27,7 @@ from interlock.vocabulary.event import (
     UsageRecorded,
 )
 from interlock.vocabulary.item import AgentMessageItem, ThreadItem
-from interlock.vocabulary.notice import DeltaNotice, Notice, ProgressNotice, ServerNotice, WarningNotice
+from interlock.vocabulary.notice import DeltaNotice, Notice, PlanNotice, ProgressNotice, ServerNotice, WarningNotice
 from interlock.vocabulary.server import ServerReport, ServerStatus
 from interlock.vocabulary.tool import Progress
 
@@ -52,11 +52,11 @@ class Translator:
         self._turn = open_turn
         self._turn_began = 0
         self._last_message: shapes.ThreadItem | None = None
-        self._writing: dict[str, str] = {}
-        """Messages that have begun, with what was told of their text."""
+        self._writing: dict[str, shapes.AgentMessage | shapes.Plan] = {}
+        """Messages and plans that have begun, with what was told of their text."""
         self._written: set[str] = set()
         self._sampling = open_turn is not None
-        self._early: list[DeltaNotice] = []
+        self._early: list[DeltaNotice | PlanNotice] = []
         self._questions: set[str] = set(open_questions)
 
     @property
@@ -108,7 +108,7 @@ class Translator:
     def notice(self, notice: Notice, now: int) -> News:
         """What a notice means to clients; `now` is milliseconds since the Unix epoch."""
         match notice:
-            case DeltaNotice():
+            case DeltaNotice() | PlanNotice():
                 yield from self._delta(notice, now)
             case ProgressNotice():
                 progress = {"itemId": notice.call_id, "message": progress_text(notice.progress)}
@@ -160,30 +160,37 @@ class Translator:
         completed = self._item("item/completed", event.turn_id, item, "completedAtMs", at)
         if isinstance(item, AgentMessageItem):
             self._last_message = completed[1]["item"]
+            yield from self._end_writing(projection.plan_of(item.id), event.turn_id, at)
         yield completed
 
-    def _delta(self, notice: DeltaNotice, now: int) -> News:
+    def _delta(self, notice: DeltaNotice | PlanNotice, now: int) -> News:
         """Notices and events come on two ways; a message begins only in its turn, after what went before it."""
-        if notice.item_id in self._written or len(self._early) >= EARLY_LIMIT:
+        planned = isinstance(notice, PlanNotice)
+        item_id = projection.plan_of(notice.item_id) if planned else notice.item_id
+        if item_id in self._written or len(self._early) >= EARLY_LIMIT:
             return  # late: the message is whole
-        if notice.item_id not in self._writing:
+        if item_id not in self._writing:
             if not self._sampling or notice.turn_id != self._turn:
                 self._early.append(notice)
                 return
-            self._writing[notice.item_id] = ""
-            begun = projection.agent_message(notice.item_id, "")
-            yield "item/started", self._about(turnId=notice.turn_id, item=begun, startedAtMs=now)
-        self._writing[notice.item_id] += notice.text
-        about = self._about(turnId=notice.turn_id, itemId=notice.item_id, delta=notice.text)
-        yield "item/agentMessage/delta", about
+            begun = projection.plan(item_id, "") if planned else projection.agent_message(item_id, "")
+            self._writing[item_id] = begun
+            yield "item/started", self._about(turnId=notice.turn_id, item={**begun}, startedAtMs=now)
+        self._writing[item_id]["text"] += notice.text
+        method = "item/plan/delta" if planned else "item/agentMessage/delta"
+        yield method, self._about(turnId=notice.turn_id, itemId=item_id, delta=notice.text)
+
+    def _end_writing(self, item_id: str, turn_id: str, at: int) -> News:
+        """What began ends, with what was heard of it; what comes of it later is not told."""
+        self._written.add(item_id)
+        item = self._writing.pop(item_id, None)
+        if item is not None:
+            yield "item/completed", self._about(turnId=turn_id, item=item, completedAtMs=at)
 
     def _broken_off(self, turn_id: str, at: int) -> News:
-        """Messages that the end of their turn cut off: what began ends, with what was heard of it."""
-        for item_id, text in self._writing.items():
-            item = projection.agent_message(item_id, text)
-            yield "item/completed", self._about(turnId=turn_id, item=item, completedAtMs=at)
-            self._written.add(item_id)
-        self._writing.clear()
+        """Messages that the end of their turn cut off."""
+        for item_id in tuple(self._writing):
+            yield from self._end_writing(item_id, turn_id, at)
 
     def _catch_up(self, at: int) -> News:
         """Deltas that came before their sampling was known to have begun."""

@@ -76,7 +76,7 @@ async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
         model=model_named(application, settings.model),
         instructions=settings.instructions,
         output_schema=params.output_schema,
-        plan_mode=params.collaboration_mode is not None and params.collaboration_mode.mode == "plan",
+        plan_mode=settings.mode == "plan",
         overrides=params.of_thread,
     )
     live.settings = settings
@@ -90,6 +90,7 @@ def _settings(settings: TurnSettings, params: TurnStartParams) -> TurnSettings:
         mode = params.collaboration_mode.settings
         return replace(
             settings,
+            mode="plan" if params.collaboration_mode.mode == "plan" else "default",
             model=mode.model or settings.model,
             developer_instructions=mode.developer_instructions or settings.developer_instructions,
         )
