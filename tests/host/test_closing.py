@@ -1,0 +1,55 @@
+"""Closing a Thread while its calls run: each comes back as cancelled, and is stored so."""
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from interlock import CallResult, ServerConfig
+from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent
+from tests.host.conftest import READ_ONLY, OpenHost
+from tests.manifest import requirement
+
+pytestmark = pytest.mark.anyio
+
+Servers = Callable[..., dict[str, ServerConfig]]
+SILENT = {"name": "silent", "annotations": READ_ONLY, "do": [{"silence": True}]}
+
+
+@requirement("LIF-1", "LIF-3", "CON-5")
+async def test_closing_a_thread_cancels_its_calls_and_does_not_wait_for_their_servers(
+    open_host: OpenHost, servers: Servers
+) -> None:
+    results: list[CallResult] = []
+    async with open_host(servers(docs={"tools": [SILENT, {"name": "write"}]}), approvals="allow") as host:
+        thread = await host.start_thread()
+
+        async def call() -> None:
+            async with thread.step() as step, anyio.create_task_group() as calls:
+
+                async def one(call_id: str, name: str) -> None:
+                    results.append(await step.call(call_id, name))
+
+                calls.start_soon(one, "running", "mcp__docs__silent")
+                calls.start_soon(one, "waiting", "mcp__docs__write")
+
+        events = thread.events()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            async for stored in events:
+                assert isinstance(stored, StoredEvent)
+                if isinstance(stored.event, CallStarted) and stored.event.item.id == "waiting":
+                    break
+            await events.aclose()
+            await thread.close()
+
+        ends = [stored.event async for stored in host.events(thread.id) if isinstance(stored.event, CallEnded)]
+    assert {result.item.id: result.item.error and result.item.error.code for result in results} == {
+        "running": "cancelled",
+        "waiting": "cancelled",
+    }
+    assert {end.item.id: end.item.error and end.item.error.code for end in ends} == {
+        "running": "cancelled",
+        "waiting": "cancelled",
+    }
+    assert next(end.effect for end in ends if end.item.id == "waiting") == "none"
