@@ -1,6 +1,7 @@
 """The whole of Interlock: a Host with its store, a Thread, and calls of a Step under the policy.
 
-It does not `touch`: a Thread follows its servers by itself, in a rhythm that calms storms (benchmarks/growth.py).
+It does not `touch`: a Thread follows its servers by itself, in a rhythm that calms storms (benchmarks/growth.py). Nor
+does it `read`: a model is shown some KiB of a large resource.
 """
 
 import itertools
@@ -30,14 +31,6 @@ class StepClient:
     async def tools(self) -> int:
         """A Step has its tools."""
         return sum(spec.name.startswith(f"mcp__{self._server}__") for spec in self._step.tools)
-
-    async def read(self, uri: str) -> int:
-        """By the model's own tool: the item is stored, and the model is shown a clipped text."""
-        result = await self._step.call(
-            f"call-{next(NUMBERS)}", "read_mcp_resource", {"server": self._server, "uri": uri}
-        )
-        expect(not result.is_error, result)
-        return len(result.text)
 
 
 class Steps:
