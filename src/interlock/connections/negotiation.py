@@ -66,13 +66,15 @@ async def negotiate(
     server: str,
     capabilities: JsonObject,
     deadline: float,
+    patience: float = float("inf"),
     protocol: str = "auto",
     era: Era | None = None,
     probe_timeout: float = PROBE_TIMEOUT,
 ) -> Negotiated:
     """Find the era, or use the one that is pinned, and agree on a version (CON-4).
 
-    `deadline` is on anyio's clock. `protocol` is "auto" or one version; `era` is what worked last time.
+    `deadline` is on anyio's clock; `patience` is the seconds that the whole start was given, for a message.
+    `protocol` is "auto" or one version; `era` is what worked last time.
 
     Raises:
         ServerFailed: no agreement, or the connection broke.
@@ -81,7 +83,8 @@ async def negotiate(
     with anyio.CancelScope(deadline=deadline):
         return await _Negotiation(dispatcher, server, capabilities, deadline).run(protocol, era, probe_timeout)
     raise ServerFailed(
-        f'server "{server}" did not finish its start-up in time; raise `startup_timeout_sec` if it is only slow',
+        f'server "{server}" did not answer within {round(patience, 1):g} s; '
+        "raise `startup_timeout_sec` if it is only slow",
         server=server,
         kind="deadline",
     )

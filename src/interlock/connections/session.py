@@ -173,7 +173,7 @@ async def open_session(
         ServerFailed: the session did not come about (effect none).
     """
     limit = config.startup_timeout if timeout is None else timeout
-    opening = _Opening(config, handlers or SessionHandlers(), now() + limit, probe_timeout)
+    opening = _Opening(config, handlers or SessionHandlers(), limit, now() + limit, probe_timeout)
     async with AsyncExitStack() as stack:
         yield await opening.open(stack, era)
 
@@ -184,6 +184,7 @@ class _Opening:
 
     config: ServerConfig
     handlers: SessionHandlers
+    patience: float
     deadline: float
     probe_timeout: float
 
@@ -250,6 +251,7 @@ class _Opening:
                 server=config.name,
                 capabilities=capabilities,
                 deadline=self.deadline,
+                patience=self.patience,
                 protocol=protocol,
                 era=era,
                 probe_timeout=self.probe_timeout,

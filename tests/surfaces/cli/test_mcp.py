@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.manifest import requirement
-from tests.surfaces.cli.shell import BROKEN, Shell, scripted
+from tests.surfaces.cli.shell import BROKEN, OFF, Shell, scripted
 
 # ---- list
 
@@ -28,7 +28,7 @@ def test_the_list_shows_every_server_with_its_state_and_its_reason(mixed: Shell)
     assert (servers["off"]["status"], servers["off"]["reason"]) == ("disabled", None)
     assert (servers["exits"]["status"], servers["silent"]["status"]) == ("failed", "failed")
     assert servers["exits"]["reason"] == 'server "exits" ended with exit code 1'
-    assert servers["silent"]["reason"].startswith("it did not answer within 0.2 s; ")
+    assert servers["silent"]["reason"].startswith('server "silent" did not answer within 0.2 s; ')
     assert [(problem["table"], problem["key"]) for problem in done.json["problems"]] == [("mcp_servers.broken", "url")]
 
 
@@ -56,6 +56,15 @@ def test_at_a_terminal_the_list_is_a_table_and_the_start_is_shown(tmp_path: Path
     assert "\x1b[1m" in seen
 
 
+def test_at_a_terminal_reasons_stand_below_the_table_and_idle_columns_are_left_out(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.configure(BROKEN, OFF)
+    table, _, reasons = shell.run_at_terminal("mcp", "list").partition("error:")
+    assert "belongs to HTTP servers" in reasons
+    assert "name" in table
+    assert [word for word in ("restarts", "diagnostics", "reason", "ready") if word in table] == []
+
+
 def test_no_color_is_respected(mixed: Shell) -> None:
     seen = mixed.run_at_terminal("mcp", "read", "nobody", "docs://x", NO_COLOR="1")
     assert "error: there is no server 'nobody'" in seen
@@ -66,7 +75,8 @@ def test_no_color_is_respected(mixed: Shell) -> None:
 def test_without_servers_the_list_says_how_to_get_one(tmp_path: Path) -> None:
     done = Shell(tmp_path).run("mcp", "list")
     assert (done.status, done.output) == (0, "")
-    assert "write a table [mcp_servers.NAME]" in done.errors
+    assert "`interlock mcp add` adds one, `interlock mcp import` takes over those of other hosts" in done.errors
+    assert "`interlock mcp add` adds one" in Shell(tmp_path).run("mcp", "tools").errors
     assert Shell(tmp_path).run("mcp", "list", "--json").json == {"servers": [], "problems": [], "files": []}
 
 
@@ -183,10 +193,10 @@ def test_a_tool_that_is_filtered_out_cannot_be_called(shell: Shell) -> None:
     [
         (2, ["mcp", "read", "zzzz", "docs://x"], ["there is no server 'zzzz'; there are broken, exits, good"]),
         (2, ["mcp", "read", "goood", "docs://x"], ["there is no server 'goood'; did you mean good?"]),
-        (2, ["mcp", "read", "off", "docs://x"], ["the server off is disabled; set enabled = true in"]),
+        (2, ["mcp", "read", "off", "docs://x"], ["the server off is disabled in"]),
         (2, ["mcp", "tools", "broken"], ["cannot use the server broken", "`url`"]),
-        (1, ["mcp", "tools", "exits"], ["'exits'", "; "]),
-        (1, ["mcp", "tools", "silent"], ["'silent'", "; "]),
+        (1, ["mcp", "tools", "exits"], ['server "exits" ended with exit code 1; `interlock mcp list`']),
+        (1, ["mcp", "tools", "silent"], ['server "silent" did not answer within 0.2 s; raise']),
         (2, ["mcp", "call", "good", "ecco"], ["the server good has no tool 'ecco'; did you mean echo?"]),
         (2, ["mcp", "call", "good", "echo", '{"a": '], ["the arguments", "line 1, column 7", "write a JSON object"]),
         (2, ["mcp", "call", "good", "echo", "[1]"], ["the arguments: they must be a JSON object"]),
@@ -195,7 +205,7 @@ def test_a_tool_that_is_filtered_out_cannot_be_called(shell: Shell) -> None:
         (1, ["mcp", "read", "good", "docs://no"], ['"good" refused', "docs://no", "`interlock mcp resources good`"]),
         (2, ["mcp", "list", "--config", "gone.toml"], ["gone.toml", "no such file", "check the path"]),
         (2, ["mcp", "list", "--config", "bad.toml"], ["cannot read bad.toml:2:11", "correct that line"]),
-        (2, ["threads", "show", "nothing"], ["there is no thread 'nothing'; `interlock threads list`"]),
+        (2, ["threads", "show", "nothing"], ["there is no thread 'nothing'; nothing is stored yet"]),
         (2, ["exec", " "], ["the prompt is blank", "write what"]),
         (2, ["exec", "hi"], ["none is named; use --model MODEL"]),
         (2, ["exec", "hi", "-m", "x"], ["variable OPENAI_API_KEY is not set; set it"]),

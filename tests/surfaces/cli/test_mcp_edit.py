@@ -108,6 +108,12 @@ def test_what_cannot_be_added_is_said_in_one_sentence_and_nothing_is_written(
     assert not here.home.exists()
 
 
+def test_an_option_of_the_servers_command_is_pointed_to_its_place(here: Shell) -> None:
+    done = here.run("mcp", "add", "a", "npx", "-y", "x")
+    assert done.status == 2
+    assert "write -- before that: interlock mcp add NAME -- COMMAND" in done.errors
+
+
 def test_a_projects_file_is_edited_where_the_server_stands_and_stays_trusted(here: Shell) -> None:
     here.run("mcp", "add", "a", "--", "home")
     file = here.folder / ".interlock.toml"

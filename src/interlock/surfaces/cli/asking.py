@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 import anyio
 
 from interlock.configuration import Configuration
-from interlock.surfaces.cli.opening import refuse_unusable, unusable, usable
-from interlock.surfaces.cli.output import complain, with_way_out
+from interlock.surfaces.cli.opening import EMPTY, refuse_unusable, unusable, usable
+from interlock.surfaces.cli.output import complain, own_reason, say, with_way_out
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.snapshot import ServerView
 
@@ -54,20 +54,22 @@ async def ask_one(closing: AsyncExitStack, configuration: Configuration, name: s
     from interlock.surfaces.cli.starting import starting  # here: it loads the MCP SDK, which a wrong name needs not
 
     async with starting(closing, configuration, [name]) as views:
-        return await ask(views[name])
+        return await _asked(ask, views[name])
 
 
 async def ask_all(closing: AsyncExitStack, configuration: Configuration, ask: Ask[Answer | None]) -> Answers[Answer]:
     """The answers of all enabled servers; one that answers None contributes nothing and no error."""
     from interlock.surfaces.cli.starting import starting
 
+    if not configuration.servers:
+        say(EMPTY)
     given: dict[str, Answer] = {}
     failed = unusable(configuration)
     async with starting(closing, configuration, usable(configuration)) as views, anyio.create_task_group() as tasks:
 
         async def one(name: str) -> None:
             try:
-                answer = await ask(views[name])
+                answer = await _asked(ask, views[name])
                 if answer is not None:
                     given[name] = answer
             except ServerFailed as error:
@@ -76,3 +78,11 @@ async def ask_all(closing: AsyncExitStack, configuration: Configuration, ask: As
         for name in views:
             tasks.start_soon(one, name)
     return Answers(dict(sorted(given.items())), dict(sorted(failed.items())))
+
+
+async def _asked(ask: Ask[Answer], view: ServerView) -> Answer:
+    try:
+        return await ask(view)
+    except ServerFailed as error:
+        error.args = (own_reason(error),)
+        raise

@@ -15,6 +15,8 @@ from interlock.surfaces.cli.command_table import COMPLETION, WIDTH, top_help
 INTERRUPTED = 130
 """What a shell shows for a process that SIGINT ended: 128 + 2."""
 
+COMMAND_HINT = "If it belongs to the server's command, write -- before that: interlock mcp add NAME -- COMMAND ...\n"
+
 
 def main() -> NoReturn:
     """Run the command line on sys.argv and exit: 0 fine, 1 the work failed, 2 usage or configuration wrong."""
@@ -68,5 +70,7 @@ def _status_of(typer: ModuleType) -> int:
         if not (hasattr(error, "show") and hasattr(error, "exit_code")):
             raise
         error.show()
+        if sys.argv[1:3] == ["mcp", "add"] and hasattr(error, "option_name") and "--" not in sys.argv:
+            sys.stderr.write(COMMAND_HINT)
         return int(error.exit_code)
     return result if isinstance(result, int) else 0

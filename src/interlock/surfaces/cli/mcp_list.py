@@ -4,6 +4,7 @@ Owns: the columns and the JSON of a server's state.
 Never: fails because a server does; that is what the list shows.
 """
 
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -13,13 +14,12 @@ from typing import Any
 import anyio
 
 from interlock.configuration import Configuration, Problem
-from interlock.surfaces.cli.opening import read_configuration, start_deadline, usable
-from interlock.surfaces.cli.output import Table, print_json, print_table
+from interlock.surfaces.cli.opening import EMPTY, read_configuration, start_deadline, usable
+from interlock.surfaces.cli.output import Table, at_terminal, complain, own_reason, print_json, print_table
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import ServerReport, ServerStatus, unstarted_report
 from interlock.vocabulary.snapshot import ServerView
 
-EMPTY = "no server is configured; `interlock mcp add` adds one, `interlock mcp import` takes over those of other hosts"
 HEADINGS = ("name", "status", "transport", "protocol", "tools", "ready", "restarts", "diagnostics", "reason")
 
 
@@ -36,8 +36,21 @@ async def show(config: Path | None, as_json: bool, closing: AsyncExitStack) -> N
                 tasks.start_soon(_count, view, tools, reports)
     if as_json:
         print_json(_document(configuration, reports, tools))
+    elif at_terminal(sys.stdout):
+        _print_for_people(reports, tools)
     else:
         print_table(Table(HEADINGS, [_row(report, tools.get(name)) for name, report in reports.items()], EMPTY))
+
+
+def _print_for_people(reports: Mapping[str, ServerReport], tools: Mapping[str, int]) -> None:
+    """Without the columns that say nothing; reasons stand below, since a column would break them into pieces."""
+    rows = [_row(report, tools.get(name))[:-1] for name, report in reports.items()]
+    kept = [place for place in range(len(HEADINGS) - 1) if {row[place] for row in rows} - {"-", "0"}]
+    headings = tuple(HEADINGS[place] for place in kept)
+    print_table(Table(headings, [tuple(row[place] for place in kept) for row in rows], EMPTY))
+    for name, report in reports.items():
+        if report.reason:
+            complain(report.reason if name in report.reason else f"{name}: {report.reason}")
 
 
 async def _count(view: ServerView, tools: dict[str, int], reports: dict[str, ServerReport]) -> None:
@@ -48,12 +61,14 @@ async def _count(view: ServerView, tools: dict[str, int], reports: dict[str, Ser
         listing = await connection.list_tools(timeout=start_deadline(config))
         tools[config.name] = sum(config.allows(tool.name) for tool in listing.entries)
     except ServerFailed as error:
-        reason = error.message
+        reason = own_reason(error)
     reports[config.name] = _with_reason(connection.report(), reason)
 
 
 def _with_reason(report: ServerReport, reason: str | None) -> ServerReport:
-    return report if report.reason else replace(report, reason=reason)
+    """A start that has failed for us is over, though its process may still be being ended."""
+    failed = reason is not None and report.status is ServerStatus.STARTING
+    return replace(report, status=ServerStatus.FAILED if failed else report.status, reason=report.reason or reason)
 
 
 def _document(
@@ -105,6 +120,6 @@ def _row(report: ServerReport, tools: int | None) -> tuple[str, ...]:
         "-" if tools is None else str(tools),
         "-" if report.seconds_to_ready is None else f"{report.seconds_to_ready:.2f} s",
         str(report.restarts),
-        ", ".join(f"{d.kind} {d.count}" for d in report.diagnostics) or "-",
+        ", ".join(f"{d.kind.replace('_', ' ')} {d.count}" for d in report.diagnostics) or "-",
         report.reason or "-",
     )

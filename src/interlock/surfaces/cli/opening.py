@@ -13,6 +13,8 @@ from interlock.surfaces.cli.output import warn
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.server import ServerConfig
 
+EMPTY = "no server is configured; `interlock mcp add` adds one, `interlock mcp import` takes over those of other hosts"
+
 
 def read_configuration(config: Path | None, server: str | None = None) -> Configuration:
     """`--config` over the project's files over the home folder; what is only odd is warned of.

@@ -68,6 +68,12 @@ def with_way_out(error: InterlockError) -> str:
     return error.message if hint is None or ";" in error.message else f"{error.message}; {hint}"
 
 
+def own_reason(error: ServerFailed) -> str:
+    """Why a server is not there, without the words that say only that it is not, where the reason names it too."""
+    reason = error.message.removeprefix(f"server {error.server!r} is not available: ")
+    return reason if error.server in reason else error.message
+
+
 def warn(sentence: str) -> None:
     _note("warning", sentence, "33")
 

@@ -6,6 +6,7 @@ Never: opens a store or a thread: looking at servers leaves nothing behind.
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 from interlock.configuration import Configuration
 from interlock.connections.pool import Pool
@@ -25,7 +26,8 @@ async def starting(
     Nobody listens, so their questions are declined (QST-4).
     """
     pool = await closing.enter_async_context(Pool())
-    configs = [configuration.servers[name] for name in names]
+    # Nobody waits for a second life: a server that ends has failed, and its report says why from then on.
+    configs = [replace(configuration.servers[name], restart="never") for name in names]
     views = {c.name: ServerView(config=c, connection=pool.acquire(c, owner=OWNER)) for c in configs}
     async with start_progress(pool.reports):
         yield views

@@ -13,10 +13,10 @@ from interlock.catalog.refresh import list_source
 from interlock.connections.generation import DEFAULT_GRACE
 from interlock.surfaces.cli.doctor.finding import Finding, Level
 from interlock.surfaces.cli.opening import start_deadline
-from interlock.surfaces.cli.output import with_way_out
+from interlock.surfaces.cli.output import own_reason, with_way_out
 from interlock.vocabulary.catalog import CatalogNote, ToolListing
 from interlock.vocabulary.errors import ServerFailed
-from interlock.vocabulary.server import Diagnostic, ServerConfig, ServerReport, ServerStatus, StdioTransport
+from interlock.vocabulary.server import Diagnostic, ServerConfig, ServerReport, StdioTransport
 from interlock.vocabulary.snapshot import ServerView
 
 NOISE_FIX = "let it write logs to stderr: its stdout belongs to the protocol"
@@ -79,14 +79,13 @@ def _capabilities(report: ServerReport, listing: ToolListing) -> str:
 
 
 def _failed(view: ServerView, error: ServerFailed) -> Iterator[Finding]:
-    server, report = view.config.name, view.connection.report()
-    reason = report.reason if report.status is not ServerStatus.READY else None
+    server, reason = view.config.name, own_reason(error)
     kind = {"authentication": "wants_credentials", "protocol": "breaks_protocol"}.get(error.kind, "cannot_start")
     by_hand = _by_hand(view.config)
     if by_hand is None or error.kind not in {"unavailable", "lost", "deadline"}:
-        yield Finding.of_sentence(server, "error", kind, reason if reason and ";" in reason else with_way_out(error))
+        yield Finding.of_sentence(server, "error", kind, reason if ";" in reason else with_way_out(error))
         return
-    message, _, advice = (reason or error.message).partition("; raise ")
+    message, _, advice = reason.partition("; raise ")
     fix = f"see what it says when you start it yourself: {by_hand}"
     if advice:
         fix = f"raise {advice}; else {fix}"
