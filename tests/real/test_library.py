@@ -65,7 +65,8 @@ async def test_the_time_server_tells_the_time_and_refuses_a_place_that_does_not_
     assert (report.era, report.protocol_version) == ("stateless", "2026-07-28")
 
 
-async def test_the_git_server_reads_freely_and_writes_only_when_that_is_allowed(tmp_path: Path) -> None:
+@requirement("APR-1")
+async def test_the_git_server_does_what_is_harmless_freely_and_the_rest_only_when_allowed(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     with repository(tmp_path / "work") as folder:
         where = {"repo_path": str(folder)}
@@ -73,16 +74,18 @@ async def test_the_git_server_reads_freely_and_writes_only_when_that_is_allowed(
             thread = await opened.start_thread()
             async with thread.step() as step:
                 log = await step.call("c1", "mcp__git__git_log", where)
-                refused = await step.call("c2", "mcp__git__git_create_branch", {**where, "branch_name": "later"})
+                made = await step.call("c2", "mcp__git__git_create_branch", {**where, "branch_name": "later"})
+                refused = await step.call("c3", "mcp__git__git_reset", where)
         async with host(tmp_path, git_server(), approvals="allow") as opened:
             thread = await opened.start_thread()
             async with thread.step() as step:
-                made = await step.call("c1", "mcp__git__git_create_branch", {**where, "branch_name": "later"})
+                allowed = await step.call("c1", "mcp__git__git_reset", where)
         branches = {path.name for path in (folder / ".git/refs/heads").iterdir()}
     assert "the first note" in log.text
     assert refused.item.error is not None
     assert refused.item.error.code == "not_permitted"
-    assert not made.is_error
+    assert not made.is_error  # neither destructive nor open to the world, as it says of itself
+    assert not allowed.is_error
     assert branches == {"main", "later"}
 
 
