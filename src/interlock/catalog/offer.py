@@ -5,6 +5,7 @@ Never: offers an app-only tool, or changes with anything but the catalogue and t
 """
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 from interlock.vocabulary.catalog import BuiltinEntry, Catalog
 from interlock.vocabulary.json import canonical
@@ -15,7 +16,7 @@ def tools_for_model(catalog: Catalog, builtins: Mapping[str, BuiltinEntry]) -> t
     """The specs for the model, sorted by name, builtins included and app-only tools left out."""
     specs = [entry.spec for entry in catalog.entries.values() if entry.visible_to_model]
     specs += [entry.spec for entry in builtins.values()]
-    return tuple(sorted(specs, key=lambda spec: spec.name))
+    return tuple(sorted(specs, key=attrgetter("name")))
 
 
 def canonical_bytes(tools: Iterable[ToolSpec]) -> bytes:

@@ -6,6 +6,7 @@ Never: waits, half-applies a replacement, or lets one source take another's name
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -118,7 +119,7 @@ class Registry:
 
 def _source(handlers: Iterable[Handler], notes: tuple[CatalogNote, ...], source: str) -> _Source:
     by_name: dict[str, Handler] = {}
-    for handler in sorted(handlers, key=lambda handler: handler.public_name):
+    for handler in sorted(handlers, key=attrgetter("public_name")):
         if handler.public_name in by_name:
             raise _taken(source, source, handler.public_name)
         by_name[handler.public_name] = handler

@@ -7,7 +7,9 @@ Never: changes what a call needs (names, defaults, enumerations), or the tool as
 import re
 from typing import Any, Final
 
-from interlock.vocabulary.json import JsonObject, canonical, ordered
+import orjson
+
+from interlock.vocabulary.json import JsonObject, ordered
 
 _TERMINAL_SEQUENCE: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # ECMA-48 section 5.4: control sequences, such as colours
@@ -20,7 +22,7 @@ _UNFIT: Final = re.compile(
     r"\u202a-\u202e\u2066-\u2069"  # bidirectional overrides: text that reads otherwise than it is
     r"\U000e0000-\U000e007f]"  # tags: letters that a model reads and a person does not see
 )
-_PERHAPS_UNFIT: Final = re.compile(r"\\[ubfr]|[^\x00-\x7e]")
+_PERHAPS_UNFIT: Final = re.compile(rb"\\[ubfr]|[^\x00-\x7e]")
 """In JSON text: where it finds nothing, no text within has an unfit character."""
 _PROSE: Final = frozenset({"description", "title"})
 
@@ -39,7 +41,7 @@ def shown_schema(schema: JsonObject) -> JsonObject:
         ValueError: it is nested too deep to be written.
     """
     copy: JsonObject = ordered(schema)
-    if _PERHAPS_UNFIT.search(canonical(schema)) is None:
+    if not _perhaps_unfit(copy):
         return copy
     nodes: list[Any] = [copy]
     while nodes:
@@ -53,3 +55,11 @@ def shown_schema(schema: JsonObject) -> JsonObject:
                 elif name in _PROSE and isinstance(value, str):
                     node[name] = shown(value)
     return copy
+
+
+def _perhaps_unfit(schema: JsonObject) -> bool:
+    """Whether a text of the schema may have an unfit character: most have none, and are not walked through."""
+    try:
+        return _PERHAPS_UNFIT.search(orjson.dumps(schema)) is not None
+    except orjson.JSONEncodeError:  # what orjson cannot write (an integer over 64 bits, say) is rare
+        return True

@@ -8,6 +8,8 @@ counts as absent; a member without which an entry cannot be used makes the entry
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Final, Literal, TypeVar
 
 from interlock.connections.headers import invalid_annotation
@@ -31,6 +33,7 @@ MAXIMUM_COMPLETIONS: Final = 100
 """Values of one completion (specification: completion/complete)."""
 INT64: Final = range(-(2**63), 2**63)
 NO_ANNOTATIONS: Final = ToolAnnotations()
+HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 class Misshapen(Exception):
@@ -100,18 +103,20 @@ def tool(entry: JsonObject) -> Tool:
         raise Misshapen("inputSchema is missing" if schema is None else "inputSchema is not an object")
     if schema.get("type", "object") != "object":
         raise Misshapen('inputSchema has a type other than "object"')
-    description = get("description")
+    description, title, annotations = get("description"), get("title"), get("annotations")
+    output_schema, icons, meta = get("outputSchema"), get("icons"), get("_meta")
     if description is not None and not isinstance(description, str):
         raise Misshapen("description is not a string")
+    # What a tool seldom has is not looked into: a server may list ten thousand of them.
     return Tool(
         name=_filled(entry, "name"),
-        title=_text(get("title")),
+        title=None if title is None else _text(title),
         description=description,
         input_schema=schema,
-        output_schema=_object(get("outputSchema")),
-        annotations=_tool_annotations(get("annotations")),
-        icons=_icons(get("icons")),
-        meta=_object(get("_meta")),
+        output_schema=None if output_schema is None else _object(output_schema),
+        annotations=_tool_annotations(annotations) if annotations else NO_ANNOTATIONS,
+        icons=None if icons is None else _icons(icons),
+        meta=None if meta is None else _object(meta),
         raw=entry,
     )
 
@@ -279,14 +284,23 @@ def _content(content: JsonValue) -> ResourceContent:
 
 
 def _tool_annotations(value: JsonValue) -> ToolAnnotations:
-    if not isinstance(value, dict) or not value:
+    if not isinstance(value, dict):
         return NO_ANNOTATIONS
+    title, hints = value.get("title"), tuple(map(value.get, HINTS))
+    if title is not None or not all(hint is None or hint is True or hint is False for hint in hints):
+        return replace(_hinted(*map(_flag, hints)), title=_text(title))
+    return _hinted(*hints)
+
+
+@cache
+def _hinted(*hints: bool | None) -> ToolAnnotations:
+    """One object for all tools with the same hints; there are 81 of them."""
+    read_only, destructive, idempotent, open_world = hints
     return ToolAnnotations(
-        title=_text(value.get("title")),
-        read_only_hint=_flag(value.get("readOnlyHint")),
-        destructive_hint=_flag(value.get("destructiveHint")),
-        idempotent_hint=_flag(value.get("idempotentHint")),
-        open_world_hint=_flag(value.get("openWorldHint")),
+        read_only_hint=read_only,
+        destructive_hint=destructive,
+        idempotent_hint=idempotent,
+        open_world_hint=open_world,
     )
 
 

@@ -59,7 +59,7 @@ class ExitStatus:
 
 def child_environment(transport: StdioTransport) -> dict[str, str]:
     """What the server sees: the allowlist, then its own table (CFG-5)."""
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    inherited = {name: value for name in INHERITED if (value := os.environ.get(name)) is not None}
     return inherited | {name: value.reveal() for name, value in transport.env.items()}
 
 

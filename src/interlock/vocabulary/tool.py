@@ -43,7 +43,9 @@ class Tool:
     @property
     def app_only(self) -> bool:
         """Whether only apps may call it: `_meta.ui.visibility` names "app" and not "model" (CAT-8)."""
-        user_interface = (self.meta or {}).get("ui")
+        if not self.meta:
+            return False
+        user_interface = self.meta.get("ui")
         visibility = user_interface.get("visibility") if isinstance(user_interface, Mapping) else None
         return isinstance(visibility, list) and "app" in visibility and "model" not in visibility
 
