@@ -121,7 +121,7 @@ def test_other_layouts_are_edited_with_their_comments_kept(tmp_path: Path, text:
         ("config.toml", "model = \n", "config.toml:1:9: "),
         ("config.toml", "mcp_servers = 1\n", "mcp_servers must be a table of tables"),
         ("config.toml", 'model = "x"\n', "there is no server a in "),
-        ("x.json", "{}", "only TOML files are edited"),
+        ("x.json", "{}", "only TOML files are edited; take a out of it by hand"),
     ],
 )
 def test_what_cannot_be_edited_is_left_alone_in_one_sentence(tmp_path: Path, name: str, text: str, part: str) -> None:

@@ -44,7 +44,7 @@ def add_servers(file: Path, tables: Mapping[str, Mapping[str, Any]], *, replace:
             text = _added(file, text, name, table)
         return text
 
-    return _edit(file, change)
+    return _edit(file, change, "name another file, or none for that of the home folder")
 
 
 def remove_server(file: Path, name: str) -> Rewritten:
@@ -58,7 +58,7 @@ def remove_server(file: Path, name: str) -> Rewritten:
         _refuse_absent(file, text, name)
         return _removed(file, text, name)
 
-    return _edit(file, change)
+    return _edit(file, change, f"take {name} out of it by hand")
 
 
 def set_enabled(file: Path, name: str, enabled: bool) -> Rewritten:
@@ -79,7 +79,7 @@ def set_enabled(file: Path, name: str, enabled: bool) -> Rewritten:
 
         return _proved(file, text, by_hand, expected)
 
-    return _edit(file, change)
+    return _edit(file, change, f'write "disabled": {str(not enabled).lower()} into {name} by hand')
 
 
 def rendered(name: str, table: Mapping[str, Any]) -> str:
@@ -108,12 +108,9 @@ def _value(value: Any) -> Any:
     return _item(value)
 
 
-def _edit(file: Path, change: Callable[[str], str]) -> Rewritten:
+def _edit(file: Path, change: Callable[[str], str], by_hand: str) -> Rewritten:
     if is_json(file):
-        raise InvalidRequest(
-            f"cannot edit {file}: only TOML files are edited; change it by hand, or take its servers over with "
-            f"`interlock mcp import --from {file}`"
-        )
+        raise InvalidRequest(f"cannot edit {file}: only TOML files are edited; {by_hand}")
     return rewrite(file, change)
 
 

@@ -131,7 +131,8 @@ def test_a_server_in_a_json_file_is_not_edited_and_the_way_out_is_named(here: Sh
     file = here.write("x.json", '{"mcpServers": {"a": {"command": "x"}}}')
     done = here.run("mcp", "remove", "a", "-c", "x.json")
     assert done.status == 2
-    assert "only TOML files are edited; change it by hand, or take its servers over with" in done.errors
+    assert "only TOML files are edited; take a out of it by hand" in done.errors
+    assert 'write "disabled": true into a by hand' in here.run("mcp", "disable", "a", "-c", "x.json").errors
     assert file.read_text() == '{"mcpServers": {"a": {"command": "x"}}}'
 
 
@@ -163,6 +164,7 @@ def test_the_named_servers_are_taken_over_once(here: Shell) -> None:
     done = here.run("mcp", "import", "sentry", "github-claude", **home)
     assert done.status == 0
     assert set(config(here)) == {"sentry", "github-claude"}
+    assert "sentry cannot start yet" in done.errors
     assert "the value of GITHUB_PERSONAL_ACCESS_TOKEN stands in" in done.errors
     again = here.run("mcp", "import", "sentry", "--json", **home)
     states = {server["name"]: server["state"] for server in again.json["found"]}

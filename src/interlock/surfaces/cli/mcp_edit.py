@@ -56,7 +56,7 @@ async def add(addition: Addition, config: Path | None, as_json: bool, closing: A
             f"--secret {variable}=keyring:SERVICE/NAME, or --secret {variable}=env:VARIABLE"
         )
     say(f"added {addition.name} to {file}; `interlock doctor {addition.name}` tries it")
-    tell_state(addition.name, file, config)
+    tell_states([addition.name], file, config)
     if as_json:
         print_json({"server": addition.name, "file": str(file), "table": masked_table(table)})
 
@@ -176,16 +176,17 @@ def keep_trust(file: Path, done: Rewritten) -> None:
         store.trust(file, done.after)
 
 
-def tell_state(name: str, file: Path, config: Path | None) -> None:
-    """What stands in the way of the server that was just written."""
+def tell_states(names: Sequence[str], file: Path, config: Path | None) -> None:
+    """What stands in the way of the servers that were just written."""
     configuration = _configuration(config)
-    server = configuration.servers.get(name)
-    if server is None:
-        warn(f"{file} is not trusted yet, so {name} is not used here; run `interlock mcp trust`")
-    elif not server.source.startswith(f"{file} ["):
-        warn(f"{server.source} has a server of this name, too, and is the one that counts here")
-    elif server.problem is not None:
-        warn(f"{name} cannot start yet: {server.problem}")
+    for name in names:
+        server = configuration.servers.get(name)
+        if server is None:
+            warn(f"{file} is not trusted yet, so {name} is not used here; run `interlock mcp trust`")
+        elif not server.source.startswith(f"{file} ["):
+            warn(f"{server.source} has a server of this name, too, and is the one that counts here")
+        elif server.problem is not None:
+            warn(f"{name} cannot start yet: {server.problem}")
 
 
 def _place(name: str, config: Path | None) -> tuple[Path, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from interlock.configuration.importing import Found, distinct, readable
 from interlock.configuration.load import HOME_FILE
 from interlock.configuration.other_hosts import HostFile, usual_places
 from interlock.configuration.server_tables import add_servers
-from interlock.surfaces.cli.mcp_edit import keep_trust, masked_table, plain_secrets
+from interlock.surfaces.cli.mcp_edit import keep_trust, masked_table, plain_secrets, tell_states
 from interlock.surfaces.cli.opening import home
 from interlock.surfaces.cli.output import Table, at_terminal, complain, print_json, print_table, say, warn
 from interlock.vocabulary.errors import InvalidRequest
@@ -63,6 +63,7 @@ async def take_over(choice: Choice, config: Path | None, as_json: bool, closing:
         print_json(_document(offers, taken, unreadable, target))
     else:
         _tell(offers, taken, left, target)
+        tell_states([offer.found.name for offer in taken], target, config)
     return 1 if left else 0
 
 

@@ -16,12 +16,12 @@ from interlock.surfaces.cli.opening import start_deadline
 from interlock.surfaces.cli.output import own_reason, with_way_out
 from interlock.vocabulary.catalog import CatalogNote, ToolListing
 from interlock.vocabulary.errors import ServerFailed
-from interlock.vocabulary.server import Diagnostic, ServerConfig, ServerReport, StdioTransport
+from interlock.vocabulary.server import ServerConfig, ServerReport, StdioTransport
 from interlock.vocabulary.snapshot import ServerView
 
 NOISE_FIX = "let it write logs to stderr: its stdout belongs to the protocol"
-ODDITIES: dict[str, tuple[str, str]] = {
-    "noise": ("printed {count} lines on stdout that are no messages, the last: {last}", NOISE_FIX),
+ODDITIES: dict[str, tuple[str, str | None]] = {
+    "noise": ("printed {count} times on stdout what is no message, the last: {last}", NOISE_FIX),
     "invalid_json": ("sent {count} lines that are no valid JSON, the last: {last}", NOISE_FIX),
     "invalid_utf8": ("sent {count} lines that are not UTF-8, the last: {last}", "let it write UTF-8"),
     "line_too_long": (
@@ -102,16 +102,13 @@ def _by_hand(config: ServerConfig) -> str | None:
 
 
 def _oddities(report: ServerReport) -> Iterator[Finding]:
+    """What was counted. What has a remedy is a warning, everything else a note."""
     for diagnostic in report.diagnostics:
-        message, fix = _oddity(diagnostic)
-        yield Finding(subject=report.name, level="warning", kind=diagnostic.kind, message=message, fix=fix)
-
-
-def _oddity(diagnostic: Diagnostic) -> tuple[str, str]:
-    general = ("{count} times: {kind}, the last: {last}", "nothing has failed by it; tell its maintainers")
-    message, fix = ODDITIES.get(diagnostic.kind, general)
-    words = diagnostic.kind.replace("_", " ")
-    return message.format(count=diagnostic.count, kind=words, last=repr(diagnostic.last[:100])), fix
+        last = repr(diagnostic.last[:100])
+        level: Level = "warning" if diagnostic.kind in ODDITIES else "note"
+        message, fix = ODDITIES.get(diagnostic.kind, ("{kind}, counted: {count}, the last: {last}", None))
+        text = message.format(count=diagnostic.count, kind=diagnostic.kind.replace("_", " "), last=last)
+        yield Finding(subject=report.name, level=level, kind=diagnostic.kind, message=text, fix=fix)
 
 
 def _tools(config: ServerConfig, listing: ToolListing) -> Iterator[Finding]:
