@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 def admitted(ticket: Ticket) -> bool:
-    return ticket._admitted.is_set()
+    return ticket.may_run
 
 
 @requirement("LIF-5")

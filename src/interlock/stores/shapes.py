@@ -5,8 +5,9 @@ field may be absent, a tag where a union has to be told apart.
 Never: guesses: a member that is missing, of the wrong type or not declared refuses the whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 from interlock.vocabulary.json import JsonObject, JsonValue
@@ -93,22 +94,24 @@ class Record(Generic[T]):
     so that a stored event does not change its meaning when a default does.
     """
 
-    __slots__ = ("_readers", "_type", "_writers")
+    __slots__ = ("_members", "_readers", "_type", "_writers")
 
     def __init__(self, type_: type[T], members: Mapping[str, Shape]) -> None:
         declared = {field.name: field.default is None for field in fields(type_)}  # type: ignore[arg-type] # T is a dataclass
         if set(declared) != set(members):
             raise TypeError(f"the stored shape of {type_.__name__} must name exactly its fields")
         self._type = type_
-        self._writers = tuple((name, members[name].write, optional) for name, optional in declared.items())
+        self._members = _getter(tuple(declared))
+        self._writers = tuple(
+            (name, _own_types(members[name]), members[name].write, optional) for name, optional in declared.items()
+        )
         self._readers = tuple((name, members[name].read, optional) for name, optional in declared.items())
 
     def write(self, value: T) -> dict[str, Any]:
         written = {}
-        for name, write, optional in self._writers:
-            member = getattr(value, name)
+        for (name, types, write, optional), member in zip(self._writers, self._members(value), strict=True):
             if not (optional and member is None):
-                written[name] = write(member)
+                written[name] = member if type(member) in types else write(member)
         return written
 
     def read(self, json: JsonValue) -> T:
@@ -126,6 +129,18 @@ class Record(Generic[T]):
         if len(arguments) != len(json):
             raise ValueError(f"member '{_undeclared(json, arguments)}' is unknown")
         return self._type(**arguments)
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Gives the members of these names, all at once."""
+    if len(names) == 1:
+        return lambda value: (getattr(value, names[0]),)
+    return attrgetter(*names)
+
+
+def _own_types(shape: Shape) -> tuple[type, ...]:
+    """The types of values that `shape` writes as they are."""
+    return shape.types or () if isinstance(shape, Plain) else ()
 
 
 class Union:

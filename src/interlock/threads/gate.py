@@ -14,18 +14,24 @@ import anyio
 class Ticket:
     """The place of one call in the line, kept for as long as the call lives."""
 
-    __slots__ = ("_admitted", "alone")
+    __slots__ = ("_turn", "alone", "may_run")
 
     def __init__(self, *, alone: bool) -> None:
         self.alone = alone
-        self._admitted = anyio.Event()
+        self.may_run = False
+        self._turn: anyio.Event | None = None
+        """Made only if the call has to wait."""
 
     def admit(self) -> None:
-        self._admitted.set()
+        self.may_run = True
+        if self._turn is not None:
+            self._turn.set()
 
     async def admitted(self) -> None:
         """Return once the call may run."""
-        await self._admitted.wait()
+        if not self.may_run:
+            self._turn = anyio.Event()
+            await self._turn.wait()
 
 
 class Gate:
