@@ -23,16 +23,17 @@ WATCHED = ("Generation", "Session", "Dispatcher", "SupervisedConnection", "Step"
 """Classes of the host whose living objects are counted."""
 WARM, LATE = 0.35, 0.3
 """The first share of all rests is warm-up, the last one is compared with what lies between."""
-MEMORY_SLACK = 6 * 2**20
+MEMORY_SLACK, BLOCK_SLACK = 8 * 2**20, 20_000
 OBJECT_SLACK = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """One rest. `connections` are those of the pool with a live process or session."""
+    """One rest. `memory` is resident bytes, `blocks` are Python's small objects, `connections` those that are ready."""
 
     round: int
     memory: int
+    blocks: int
     descriptors: int
     tasks: int
     connections: int
@@ -41,7 +42,8 @@ class Rest:
     def __str__(self) -> str:
         objects = " ".join(f"{name}={count}" for name, count in self.objects.items() if count)
         return (
-            f"round {self.round}: {self.memory / 2**20:.1f} MiB, {self.descriptors} descriptors, {self.tasks} tasks,"
+            f"round {self.round}: {self.memory / 2**20:.1f} MiB, {self.blocks} blocks, {self.descriptors} descriptors,"
+            f" {self.tasks} tasks,"
             f" {self.connections} connections; {objects}"
         )
 
@@ -56,6 +58,7 @@ def rest(number: int, host: Host) -> Rest:
     return Rest(
         round=number,
         memory=resident_bytes(),
+        blocks=sys.getallocatedblocks(),
         descriptors=len(descriptors()),
         tasks=len(asyncio.all_tasks()),
         connections=sum(report.status.value == "ready" for report in host.reports()),
@@ -87,6 +90,9 @@ def growth(rests: Sequence[Rest]) -> Iterator[str]:
     before, after = (statistics.median(one.memory for one in some) for some in (middle, last))
     if after - before > max(MEMORY_SLACK, before * 0.08):
         yield f"memory grew from {before / 2**20:.1f} to {after / 2**20:.1f} MiB"
+    before, after = (statistics.median(one.blocks for one in some) for some in (middle, last))
+    if after - before > max(BLOCK_SLACK, before * 0.03):
+        yield f"blocks of memory grew from {before:,.0f} to {after:,.0f}"
     for name in WATCHED:
         before, after = (statistics.median(one.objects[name] for one in some) for some in (middle, last))
         if after - before > max(OBJECT_SLACK, before * 0.1):

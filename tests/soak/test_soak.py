@@ -47,7 +47,7 @@ def test_a_plan_has_every_kind_of_act_and_every_kind_of_misbehaviour() -> None:
 
 def rests(**last: int) -> list[Rest]:
     """Twenty flat rests, and what the newest of them show instead."""
-    flat = {"memory": 100 * 2**20, "descriptors": 40, "tasks": 60, "connections": 10}
+    flat = {"memory": 100 * 2**20, "blocks": 500_000, "descriptors": 40, "tasks": 60, "connections": 10}
     objects = dict.fromkeys(inspection.WATCHED, 10)
     found = []
     for number in range(20):
@@ -61,6 +61,7 @@ def rests(**last: int) -> list[Rest]:
     ("last", "complaint"),
     [
         ({"memory": 120 * 2**20}, "memory grew from 100.0 to 120.0 MiB"),
+        ({"blocks": 600_000}, "blocks of memory grew from 500,000 to 600,000"),
         ({"descriptors": 90}, "descriptors for each connection grew from 3.6 to 8.2"),
         ({"tasks": 120}, "tasks for each connection grew from 5.5 to 10.9"),
         ({"Session": 20}, "living objects of Session grew from 10 to 20"),
