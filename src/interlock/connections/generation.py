@@ -17,6 +17,7 @@ from typing import Final
 
 import anyio
 
+from interlock.connections.bell import Bell
 from interlock.connections.changes import Changes, Marks
 from interlock.connections.connection import SupervisedConnection
 from interlock.connections.notices import Change
@@ -70,7 +71,7 @@ class Generations:
         self._in_preparation: Mapping[str, SupervisedConnection] = {}
         self._marks = Marks()
         self._unlisten: dict[SupervisedConnection, Callable[[], None]] = {}
-        self._woken = anyio.Event()
+        self._woken = Bell()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -206,7 +207,7 @@ class Generations:
         self._listen_only_to(self._current.connections.values())
         self._marks.forget(frozenset(old.connections.keys() - self._current.connections.keys()))
         self._marks.mark_generation()
-        self._wake()
+        self._woken.ring()
         if old.number not in self._leases:
             self._retire(old)
 
@@ -221,7 +222,7 @@ class Generations:
         """Return once `take_changes` has something to give."""
         while (due := self._marks.due_at(anyio.current_time())) > anyio.current_time():
             with anyio.CancelScope(deadline=due):
-                await self._woken.wait()
+                await self._woken.next_ring()
 
     def take_changes(self) -> Changes:
         """What changed in the current Generation since the last time: a storm of notices is one mark (CON-14)."""
@@ -230,7 +231,7 @@ class Generations:
     def put_back(self, changes: Changes) -> None:
         """The changes could not be acted upon (cancelled, say); they stay due."""
         self._marks.put_back(changes, anyio.current_time())
-        self._wake()
+        self._woken.ring()
 
     def _heard(self, change: Change) -> None:
         now = anyio.current_time()
@@ -238,7 +239,7 @@ class Generations:
         connection = self._current.connections.get(change.server)
         if change.kind == "status" and connection is not None and connection.supervisor.session is not None:
             self._marks.mark(Change(server=change.server, kind="tools"), now)  # a new process may have other tools
-        self._wake()
+        self._woken.ring()
 
     def _listen_only_to(self, connections: Iterable[SupervisedConnection]) -> None:
         wanted = set(connections)
@@ -246,10 +247,6 @@ class Generations:
             self._unlisten.pop(connection)()
         for connection in wanted - self._unlisten.keys():
             self._unlisten[connection] = connection.listen(self._heard)
-
-    def _wake(self) -> None:
-        self._woken.set()
-        self._woken = anyio.Event()
 
     # ---- the end of Generations
 
@@ -263,7 +260,7 @@ class Generations:
             self._preparation.cancel()
         with anyio.move_on_after(patience):
             while self._leases:
-                await self._woken.wait()
+                await self._woken.next_ring()
         connections = {c for generation in self._held.values() for c in generation.connections.values()}
         self._listen_only_to(())
         self._release_leftovers()
@@ -282,7 +279,7 @@ class Generations:
         del self._leases[generation.number]
         if generation is not self._current:
             self._retire(generation)
-        self._wake()
+        self._woken.ring()
 
     def _retire(self, generation: Generation) -> None:
         if self._held.pop(generation.number, None) is not None:

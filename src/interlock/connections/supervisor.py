@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 
 import anyio
 
+from interlock.connections.bell import Bell
 from interlock.connections.clock import now
 from interlock.connections.session import Session, SessionHandlers, open_session
 from interlock.connections.startup import Recovery, State
@@ -103,7 +104,7 @@ class Supervisor:
         self._asked_again = False
         self._vain_lives = 0
         self._listeners: list[Listener] = []
-        self._changed = anyio.Event()
+        self._changed = Bell()
         self._over = anyio.Event()
         self._closing = False
         self._scope: anyio.CancelScope | None = None
@@ -172,7 +173,7 @@ class Supervisor:
         while (session := self.session) is None:
             self._refuse_if_hopeless(deadline)
             with anyio.CancelScope(deadline=deadline):
-                await self._changed.wait()
+                await self._changed.next_ring()
             if now() >= deadline and self.session is None:
                 raise self._refusal("deadline", self._why_late())
         return session
@@ -359,8 +360,7 @@ class Supervisor:
         self._tell()
 
     def _tell(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changed.ring()
         for listener in tuple(self._listeners):
             listener()
 

@@ -13,6 +13,7 @@ import anyio
 
 from interlock.catalog.refresh import apply, list_source, source_of
 from interlock.catalog.registry import Registry
+from interlock.connections.bell import Bell
 from interlock.connections.changes import Changes
 from interlock.vocabulary.errors import InterlockError
 from interlock.vocabulary.server import ServerStatus
@@ -57,7 +58,7 @@ class Refresher:
         self._published = published
         self._failed = failed
         self._sources: dict[str, _Source] = {}
-        self._changed = anyio.Event()
+        self._changed = Bell()
 
     def __repr__(self) -> str:
         dirty = sorted(name for name, source in self._sources.items() if source.dirty)
@@ -86,20 +87,20 @@ class Refresher:
         for name, view in views.items():
             self._watch(name, view)
         self._published()
-        self._wake()
+        self._changed.ring()
 
     def take(self, changes: Changes) -> None:
         """Act upon what servers said; a server whose tools changed is listed again."""
         for name in changes.tools & self._sources.keys():
             self._sources[name].dirty = True
-        self._wake()
+        self._changed.ring()
 
     async def settled(self, servers: Iterable[str], deadline: float = math.inf) -> None:
         """Return when none of `servers` is pending any more, at `deadline` (of anyio's clock) at the latest."""
         waiting = [self._sources[name] for name in servers if name in self._sources]
         with anyio.CancelScope(deadline=deadline):
             while any(source.pending for source in waiting):
-                await self._changed.wait()
+                await self._changed.next_ring()
 
     async def run(self) -> None:
         """The one refresh task of the Thread, until cancelled."""
@@ -109,7 +110,7 @@ class Refresher:
                     if source.dirty and not source.running:
                         source.running = True
                         tasks.start_soon(self._refresh, source)
-                await self._changed.wait()
+                await self._changed.next_ring()
 
     def _watch(self, name: str, view: ServerView) -> None:
         source = self._sources.get(name)
@@ -127,10 +128,10 @@ class Refresher:
             while source.dirty and self._is_current(source):
                 source.dirty = False
                 await self._list(source)
-                self._wake()
+                self._changed.ring()
         finally:
             source.running = False
-            self._wake()
+            self._changed.ring()
 
     async def _list(self, source: _Source) -> None:
         try:
@@ -156,7 +157,3 @@ class Refresher:
 
     def _is_current(self, source: _Source) -> bool:
         return self._sources.get(source.view.config.name) is source
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
