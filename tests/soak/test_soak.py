@@ -18,14 +18,12 @@ from interlock.vocabulary.item import McpToolCallItem
 from tests.manifest import requirement
 
 ROOT = Path(__file__).parent.parent.parent
-SEED = os.environ.get("SOAK_SEED", "")
+SEED = os.environ.get("SOAK_SEED", "20261201")
+"""Any other seed shall do as well."""
 NAMES = ("server00", "server01", "server02")
 
 
 @requirement("LIF-1", "CON-1", "CON-5", "CON-8", "CON-15")
-@pytest.mark.skipif(
-    not SEED, reason="a minute of chaos runs with SOAK_SEED=NUMBER; it does not hold for every seed yet"
-)
 @pytest.mark.timeout(420)
 def test_a_minute_of_chaos_leaks_nothing_and_every_call_ends_once() -> None:
     command = [sys.executable, "-m", "benchmarks.soak", "--seconds", "60", "--seed", SEED]
