@@ -18,11 +18,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from benchmarks.environments import ROOT
-from benchmarks.measures import resident_bytes
 from benchmarks.report import number
 from benchmarks.running import tiny_server
 from benchmarks.subjects.ports import ARGUMENTS, TOOL, TOUCH, expect
 from interlock import Host
+from interlock.threads.step import Step
 from interlock.threads.thread import Thread
 from interlock.vocabulary.server import ServerConfig, StdioTransport
 
@@ -64,24 +64,31 @@ def noted(table: Table, name: str, size: int, samples: list[tuple[float, float]]
 # ---- a call, with many Threads open
 
 
-async def threads(sizes: tuple[int, ...] = (1, 100, 1000), rounds: int = 15) -> Table:
+async def threads(sizes: tuple[int, ...] = (1, 100, 1000), rounds: int = 20) -> Table:
     """All Threads share one connection, as with a server of 2026-07-28: else each would have a process."""
     table: Table = {}
-    async with opened(config("one", tiny_server(), shared=True)) as host:
-        loaded = list[Thread]()
+    async with AsyncExitStack() as stack:
+        called = {}
         for size in sizes:
-            before, began, missing = resident_bytes(), time.perf_counter(), size - len(loaded)
-            loaded += [await host.start_thread() for _ in range(missing)]
-            table.setdefault("opening a Thread, ms", {})[size] = (time.perf_counter() - began) / missing * 1e3
-            table.setdefault("memory of a Thread, KiB", {})[size] = (resident_bytes() - before) / missing / 1024
-            async with loaded[0].step() as step:
-
-                async def call() -> None:
-                    result = await step.call(f"call-{next(NUMBERS)}", f"mcp__one__{TOOL}", ARGUMENTS)
-                    expect(result.text == "ok", result)
-
-                noted(table, "step.call", size, [await timed(call, 40) for _ in range(rounds)])
+            host = await stack.enter_async_context(opened(config("one", tiny_server(), shared=True)))
+            called[size] = await host.start_thread()
+            began = time.perf_counter()
+            for _ in range(size - 1):
+                await host.start_thread()
+            if size > 1:
+                table.setdefault("opening a Thread, ms", {})[size] = (time.perf_counter() - began) / (size - 1) * 1e3
+        samples: dict[int, list[tuple[float, float]]] = {size: [] for size in sizes}
+        for _, size in itertools.product(range(rounds), sizes):
+            async with called[size].step() as step:
+                samples[size].append(await timed(lambda: call(step), 40))
+        for size in sizes:
+            noted(table, "step.call", size, samples[size])
     return table
+
+
+async def call(step: Step) -> None:
+    result = await step.call(f"call-{next(NUMBERS)}", f"mcp__one__{TOOL}", ARGUMENTS)
+    expect(result.text == "ok", result)
 
 
 # ---- a refresh, when one of many servers changed
