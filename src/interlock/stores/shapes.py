@@ -79,6 +79,8 @@ class Many:
     shape: Shape
 
     def write(self, value: Any) -> JsonValue:
+        if set(map(type, value)) <= set(_own_types(self.shape)):  # the names of ten thousand tools, say
+            return list(value)
         return [self.shape.write(item) for item in value]
 
     def read(self, json: JsonValue) -> Any:
