@@ -17,10 +17,15 @@ from dataclasses import dataclass, field
 
 from benchmarks.measures import resident_bytes
 from interlock import Host
+from interlock.connections.generation import Generation
 from interlock.vocabulary.event import CallEnded, CallStarted
 
 WATCHED = ("Generation", "Session", "Dispatcher", "SupervisedConnection", "Step", "Thread", "Journal", "Attempt")
 """Classes of the host whose living objects are counted."""
+PER_CONNECTION = ("Session", "Dispatcher", "SupervisedConnection")
+"""Of those, the ones that a living Generation may have once for each of its connections. How many connections there
+are at a rest is chance (which servers were killed last, which Threads had begun their own): only what lives beyond
+them can be a leak."""
 WARM, LATE = 0.35, 0.3
 """The first share of all rests is warm-up, the last one is compared with what lies between."""
 MEMORY_SLACK, BLOCK_SLACK = 8 * 2**20, 20_000
@@ -29,7 +34,8 @@ OBJECT_SLACK = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """One rest. `memory` is resident bytes, `blocks` are Python's small objects, `connections` those that are ready."""
+    """One rest. `memory` is resident bytes, `blocks` are Python's small objects, `connections` those that are ready,
+    `held` those that some living Generation holds."""
 
     round: int
     memory: int
@@ -37,6 +43,7 @@ class Rest:
     descriptors: int
     tasks: int
     connections: int
+    held: int
     objects: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -44,7 +51,7 @@ class Rest:
         return (
             f"round {self.round}: {self.memory / 2**20:.1f} MiB, {self.blocks} blocks, {self.descriptors} descriptors,"
             f" {self.tasks} tasks,"
-            f" {self.connections} connections; {objects}"
+            f" {self.connections} connections, {self.held} held; {objects}"
         )
 
 
@@ -54,7 +61,9 @@ def rest(number: int, host: Host) -> Rest:
         gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)  # what is free but not given back says nothing about leaks
-    living = Counter(type(thing).__name__ for thing in gc.get_objects() if _is_ours(thing))
+    ours = [thing for thing in gc.get_objects() if _is_ours(thing)]
+    living = Counter(type(thing).__name__ for thing in ours)
+    generations = [thing for thing in ours if isinstance(thing, Generation)]
     return Rest(
         round=number,
         memory=resident_bytes(),
@@ -62,6 +71,7 @@ def rest(number: int, host: Host) -> Rest:
         descriptors=len(descriptors()),
         tasks=len(asyncio.all_tasks()),
         connections=sum(report.status.value == "ready" for report in host.reports()),
+        held=len({id(connection) for one in generations for connection in one.connections.values()}),
         objects={name: living[name] for name in WATCHED},
     )
 
@@ -94,15 +104,21 @@ def growth(rests: Sequence[Rest]) -> Iterator[str]:
     if after - before > max(BLOCK_SLACK, before * 0.03):
         yield f"blocks of memory grew from {before:,.0f} to {after:,.0f}"
     for name in WATCHED:
-        before, after = (statistics.median(one.objects[name] for one in some) for some in (middle, last))
+        before, after = (statistics.median(_unexplained(one, name) for one in some) for some in (middle, last))
         if after - before > max(OBJECT_SLACK, before * 0.1):
-            yield f"living objects of {name} grew from {before:g} to {after:g}"
+            beyond = " beyond its connections" if name in PER_CONNECTION else ""
+            yield f"living objects of {name}{beyond} grew from {before:g} to {after:g}"
     for name in ("tasks", "descriptors"):
         before, after = (
             statistics.median(getattr(one, name) / (one.connections + 1) for one in some) for some in (middle, last)
         )
         if after > before * 1.25 + 1:
             yield f"{name} for each connection grew from {before:.1f} to {after:.1f}"
+
+
+def _unexplained(one: Rest, name: str) -> int:
+    """The living objects of a class; of those that belong to a connection only the ones that are too many."""
+    return max(0, one.objects[name] - one.held) if name in PER_CONNECTION else one.objects[name]
 
 
 async def stored(host: Host, thread_id: str, told: Mapping[str, str]) -> list[str]:

@@ -45,7 +45,7 @@ def test_a_plan_has_every_kind_of_act_and_every_kind_of_misbehaviour() -> None:
 
 def rests(**last: int) -> list[Rest]:
     """Twenty flat rests, and what the newest of them show instead."""
-    flat = {"memory": 100 * 2**20, "blocks": 500_000, "descriptors": 40, "tasks": 60, "connections": 10}
+    flat = {"memory": 100 * 2**20, "blocks": 500_000, "descriptors": 40, "tasks": 60, "connections": 10, "held": 10}
     objects = dict.fromkeys(inspection.WATCHED, 10)
     found = []
     for number in range(20):
@@ -62,7 +62,8 @@ def rests(**last: int) -> list[Rest]:
         ({"blocks": 600_000}, "blocks of memory grew from 500,000 to 600,000"),
         ({"descriptors": 90}, "descriptors for each connection grew from 3.6 to 8.2"),
         ({"tasks": 120}, "tasks for each connection grew from 5.5 to 10.9"),
-        ({"Session": 20}, "living objects of Session grew from 10 to 20"),
+        ({"Session": 20}, "living objects of Session beyond its connections grew from 0 to 10"),
+        ({"Generation": 20}, "living objects of Generation grew from 10 to 20"),
     ],
 )
 def test_what_grows_is_noticed(last: dict[str, int], complaint: str) -> None:
@@ -71,6 +72,11 @@ def test_what_grows_is_noticed(last: dict[str, int], complaint: str) -> None:
 
 def test_what_is_flat_is_no_complaint() -> None:
     assert list(inspection.growth(rests())) == []
+
+
+def test_more_connections_that_a_generation_holds_are_no_complaint() -> None:
+    more = dict.fromkeys((*inspection.PER_CONNECTION, "held", "connections"), 25)
+    assert list(inspection.growth(rests(**more))) == []
 
 
 def calls(*steps: tuple[str, str]) -> Iterator[Event]:
