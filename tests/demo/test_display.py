@@ -7,6 +7,8 @@ import pytest
 
 from interlock.demo.display import PlainDisplay, RichDisplay, open_display
 
+LAST = "that was all"
+
 
 def written_at_a_terminal() -> str:
     """What a display writes when its stream is a real terminal."""
@@ -16,10 +18,13 @@ def written_at_a_terminal() -> str:
         assert isinstance(display, RichDisplay)
         display.line("it worked", "good")
         display.table(("name", "state"), [("[bold]a[/bold]", "failed")])
+        display.line(LAST)
         stream.flush()
-        written = os.read(ours, 65536).decode()
+        written = b""
+        while LAST.encode() not in written:  # a terminal hands over what has arrived, be it a part
+            written += os.read(ours, 65536)
     os.close(ours)
-    return written
+    return written.decode()
 
 
 def test_a_terminal_gets_colours_and_no_text_is_taken_for_markup(monkeypatch: pytest.MonkeyPatch) -> None:
