@@ -34,6 +34,7 @@ class PlayedChannel:
         self.sent: list[JsonObject] = []
         self.refuse: ServerFailed | None = None
         self.closes_streams = False
+        self.flushed = False
         self._sent = anyio.Event()
 
     async def run(
@@ -48,6 +49,9 @@ class PlayedChannel:
         self.sent.append(message)
         self._sent.set()
         self._sent = anyio.Event()
+
+    async def flush(self) -> None:
+        self.flushed = True
 
     def abandon(self, request_id: int | str) -> bool:
         return self.closes_streams
@@ -687,6 +691,53 @@ async def test_what_was_posted_goes_out_before_the_end() -> None:
         dispatcher.message({"id": 1, "method": "ping"})
         await dispatcher.flush()
         assert channel.sent == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+
+
+@requirement("QST-5")
+async def test_who_still_asks_at_the_end_gets_the_last_word_and_who_took_it_back_nothing() -> None:
+    entered = anyio.Semaphore(0)
+
+    async def wait(params: JsonObject) -> JsonObject:
+        entered.release()
+        await anyio.sleep_forever()
+        return {}
+
+    farewells = {"elicitation/create": {"action": "cancel"}}
+    handlers = {"elicitation/create": wait, "roots/list": wait}
+    async with live(on_request=handlers, farewells=farewells) as (dispatcher, channel):
+        for number, method in enumerate(("elicitation/create", "elicitation/create", "roots/list")):
+            dispatcher.message({"id": number, "method": method})
+            await entered.acquire()
+        dispatcher.message({"method": "notifications/cancelled", "params": {"requestId": 1}})
+        await dispatcher.flush()
+        answers = {message["id"]: message for message in channel.sent}
+        assert answers[0]["result"] == {"action": "cancel"}
+        assert "ends this session" in answers[2]["error"]["message"]
+        assert answers.keys() == {0, 2}
+        assert channel.flushed
+        dispatcher.message({"id": 3, "method": "elicitation/create"})
+        assert (await channel.until_sent(3))["result"] == {"action": "cancel"}
+
+
+@requirement("QST-5")
+async def test_an_answer_that_was_given_already_is_not_replaced_by_the_last_word() -> None:
+    entered, stored = anyio.Event(), anyio.Event()
+
+    async def answered(params: JsonObject) -> JsonObject:
+        with anyio.CancelScope(shield=True):  # as a fact that is being stored
+            entered.set()
+            await stored.wait()
+        return {"action": "accept"}
+
+    farewells = {"elicitation/create": {"action": "cancel"}}
+    async with live(on_request={"elicitation/create": answered}, farewells=farewells) as (dispatcher, channel):
+        dispatcher.message({"id": 1, "method": "elicitation/create"})
+        await entered.wait()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(dispatcher.flush)
+            await turns()
+            stored.set()
+        assert [message["result"] for message in channel.sent] == [{"action": "accept"}]
 
 
 async def test_examples_are_short_printable_and_without_secrets() -> None:

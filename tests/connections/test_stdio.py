@@ -1,6 +1,8 @@
 """The stdio transport against real processes that write whatever they like."""
 
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -222,6 +224,37 @@ async def test_a_server_that_stops_reading_fails_new_sends_and_blocks_nobody() -
             with pytest.raises(ServerFailed, match="does not read its input") as caught:
                 await channel.send(big)
         assert caught.value.effect == "none"
+
+
+async def test_what_a_slow_reader_has_not_taken_yet_can_be_waited_for() -> None:
+    async with running(scripted()) as (channel, heard), anyio.create_task_group() as tasks:
+        await channel.flush()  # there is nothing to wait for
+        assert channel.process_id is not None
+        os.kill(channel.process_id, signal.SIGSTOP)
+        flushed = anyio.Event()
+
+        async def flush() -> None:
+            await channel.flush()
+            flushed.set()
+
+        await channel.send(request(1, "tools/call", {"arguments": {"text": "x" * 1_000_000}}))
+        tasks.start_soon(flush)
+        await anyio.wait_all_tasks_blocked()
+        assert not flushed.is_set()
+        os.kill(channel.process_id, signal.SIGCONT)
+        with anyio.fail_after(PATIENCE):
+            await flushed.wait()
+        await heard.until(lambda: heard.messages)
+
+
+async def test_a_reader_that_is_gone_is_waited_for_no_longer() -> None:
+    async with running(scripted()) as (channel, _):
+        assert channel.process_id is not None
+        os.kill(channel.process_id, signal.SIGSTOP)
+        await channel.send(request(1, "tools/call", {"arguments": {"text": "x" * 1_000_000}}))
+        os.kill(channel.process_id, signal.SIGKILL)
+        with anyio.fail_after(PATIENCE):
+            await channel.flush()
 
 
 async def test_integers_beyond_64_bits_and_deep_nesting_are_sent_as_they_are() -> None:

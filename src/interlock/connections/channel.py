@@ -60,6 +60,10 @@ class Channel(Protocol):
         """
         ...
 
+    async def flush(self) -> None:
+        """Return once what was taken and awaits no answer (notifications, responses) has left; the caller bounds it."""
+        ...
+
     def abandon(self, request_id: int | str) -> bool:
         """The caller gave up on a request. True if that is told by closing its stream (2026-07-28 over HTTP),
         so that no notifications/cancelled may follow."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from interlock.connections import convert
 from interlock.connections.asking import Asker, Listed, Request
 from interlock.connections.clock import now
-from interlock.connections.elicitations import ELICIT, answer_request
+from interlock.connections.elicitations import CANCELLED, ELICIT, answer_request
 from interlock.connections.flight import Flight
 from interlock.connections.notices import ChangeKind, Listeners, OnChange, change_of
 from interlock.connections.outputs import Outputs
@@ -84,6 +84,7 @@ class SupervisedConnection:
             handlers,
             on_notification=self._before(handlers.on_notification),
             on_request={**handlers.on_request, **asked},
+            farewells={ELICIT: CANCELLED, **handlers.farewells},
         )
         supervisor.companion = self._accompany
         supervisor.listen(lambda: self._listeners.tell("status"))

@@ -1,6 +1,6 @@
 """Requests out, answers in: the JSON-RPC side of one connection.
 
-Owns: request ids and who waits for which, deadlines and their pauses, cancellation, progress, what is posted.
+Owns: request ids and who waits for which, deadlines and their pauses, cancellation, progress.
 Never: knows eras, stamps `_meta`, or trusts the shape of anything that comes in.
 
 It does what the SDK's JSONRPCDispatcher does, but a message costs no task, stream or queue: the transport calls
@@ -8,7 +8,6 @@ It does what the SDK's JSONRPCDispatcher does, but a message costs no task, stre
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -21,6 +20,7 @@ from interlock.connections.channel import Channel
 from interlock.connections.diagnostics import Diagnostics, printable
 from interlock.connections.masking import Mask, masked_json
 from interlock.connections.notifications import NotificationQueue
+from interlock.connections.posting import Outbox
 from interlock.connections.serving import OnRequest, ServerRequests
 from interlock.vocabulary.errors import Effect, ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject, JsonValue
@@ -40,8 +40,8 @@ END_WAIT = 0.5
 """Seconds that the error of a broken connection waits for the reason of its end."""
 ABANDON_TIMEOUT = 1.0
 """Seconds that a caller who gives up may be held by a transport that does not even take the notice of it."""
-POSTS_LIMIT = 1024
-"""Answers that may wait for a slow transport."""
+FLUSH_SECONDS = 1.0
+"""For what is owed to a server before its channel is closed."""
 LONGEST_REASON = 2000
 """Characters of a server's error message that go into ours."""
 
@@ -107,11 +107,12 @@ class Dispatcher:
         server: str,
         on_notification: OnNotification | None = None,
         on_request: Mapping[str, OnRequest] | None = None,
+        farewells: Mapping[str, JsonObject] | None = None,
         mask: Mask = str,
     ) -> None:
         self.channel = channel
         self.diagnostics = Diagnostics(mask)
-        self.requests = ServerRequests(on_request or {}, self._post, self.diagnostics)
+        self.requests = ServerRequests(on_request or {}, self._post, self.diagnostics, farewells or {})
         self.over = anyio.Event()
         self.failure: ServerFailed | None = None
         """Why the connection is over; None while it lives."""
@@ -126,8 +127,7 @@ class Dispatcher:
         self._notifications = NotificationQueue()
         self._delivering: Awaitable[None] | None = None
         """What the one consumer awaits; kept here so that it can be closed if the consumer never began."""
-        self._posts: deque[JsonObject] = deque()
-        self._posting = False
+        self._outbox = Outbox(channel, self.diagnostics)
 
     def __repr__(self) -> str:
         state = "over" if self.failure else "live"
@@ -159,11 +159,12 @@ class Dispatcher:
         if not opened.told and self.failure is not None:
             raise self.failure
 
-    async def flush(self, seconds: float = 0.5) -> None:
-        """Let the answers that were posted go out before the channel is closed."""
+    async def flush(self, seconds: float = FLUSH_SECONDS) -> None:
+        """Before the channel is closed: answer what the server still waits for, and see all answers off."""
         with anyio.move_on_after(seconds, shield=True):
-            while self._posts:
-                await self._send_posts()
+            if self.failure is None:
+                await self.requests.give_up()
+                await self._outbox.drain()
 
     # ------------------------------------------------------------------ requests
 
@@ -242,14 +243,7 @@ class Dispatcher:
             return
         params = {"requestId": request_id, "reason": reason}
         with anyio.move_on_after(ABANDON_TIMEOUT, shield=True):
-            await self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
-
-    async def _send(self, message: JsonObject) -> None:
-        """Send what nobody waits for."""
-        try:
-            await self.channel.send(message)
-        except ServerFailed as error:
-            self.diagnostic("not_delivered", error.message)
+            await self._outbox.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
     # ------------------------------------------------------------------ deadlines
 
@@ -477,25 +471,9 @@ class Dispatcher:
                 method, params = self._notifications.take()
                 self._delivering = self._call_handler(method, params)
 
-    # ------------------------------------------------------------------ posts: what nobody waits for
-
     def _post(self, message: JsonObject) -> None:
-        if self._group is None or self.failure is not None:
-            return
-        if len(self._posts) >= POSTS_LIMIT:
-            self.diagnostic("dropped_answer", "the server does not take our answers")
-            return
-        self._posts.append(message)
-        if not self._posting:
-            self._posting = True
-            self._group.start_soon(self._send_posts)
-
-    async def _send_posts(self) -> None:
-        try:
-            while self._posts:
-                await self._send(self._posts.popleft())
-        finally:
-            self._posting = False
+        if self._group is not None and self.failure is None:
+            self._outbox.post(message, self._group)
 
 
 def _is_foreign(request_id: Any, within: RequestId | None) -> bool:

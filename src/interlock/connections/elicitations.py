@@ -28,6 +28,7 @@ MAXIMUM_QUESTIONS: Final = 32
 """Questions in one result; who has more asks in another round."""
 
 DECLINED: Final[JsonObject] = {"action": "decline"}
+CANCELLED: Final[JsonObject] = {"action": "cancel"}
 
 
 async def answers(respondent: Respondent | None, elicitations: tuple[Elicitation, ...]) -> tuple[JsonObject, ...]:

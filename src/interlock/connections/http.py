@@ -9,6 +9,7 @@ the body of a 4xx or 5xx is an answer, so it goes to `Receiver.message`, under t
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import anyio
@@ -20,6 +21,7 @@ from interlock.connections.http_client import HttpClient
 from interlock.connections.http_exchange import GET_HEADERS, Call, Exchange, HttpSession
 from interlock.connections.http_listening import Listener
 from interlock.connections.inbox import Inbox, RequestId
+from interlock.connections.posting import Errands
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject, compact
 from interlock.vocabulary.server import Era, ServerConfig
@@ -42,6 +44,7 @@ class HttpChannel:
         self._session = HttpSession()
         self._limit = body_limit or config.line_limit
         self._calls: dict[RequestId, Call] = {}
+        self._errands = Errands()
         self._exchange: Exchange | None = None
         self._group: anyio.abc.TaskGroup | None = None
         self._end: ServerFailed | None = None
@@ -80,9 +83,11 @@ class HttpChannel:
             self._calls[call.request_id] = call
             group.start_soon(self._ask, exchange, call)
         else:
-            group.start_soon(
-                self._tell_or_count, exchange, body, headers, "an answer" if method is None else repr(method)
-            )
+            what = "an answer" if method is None else repr(method)
+            self._errands.start_soon(group, partial(self._tell_or_count, exchange, body, headers, what))
+
+    async def flush(self) -> None:
+        await self._errands.all_done()
 
     def abandon(self, request_id: RequestId) -> bool:
         """Stop listening for the answer; see Channel.

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import anyio
 import anyio.abc
 
+from interlock.connections.bell import Bell
 from interlock.connections.diagnostics import Diagnostics
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import Respondent
@@ -41,14 +42,25 @@ class RequestRefused(Exception):
 
 class ServerRequests:
     """Answers requests through `post`, which never waits. `enabled` is False in the stateless era: a server of
-    2026-07-28 sends no requests, and must not be sent responses (specification: stdio transport)."""
+    2026-07-28 sends no requests, and must not be sent responses (specification: stdio transport). `farewells` are the
+    results, by method, of requests that are still open when we end the session; others get an error."""
 
-    def __init__(self, handlers: Mapping[str, OnRequest], post: Post, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, OnRequest],
+        post: Post,
+        diagnostics: Diagnostics,
+        farewells: Mapping[str, JsonObject] | None = None,
+    ) -> None:
         self.handlers = handlers
         self.enabled = True
         self._post = post
         self._diagnostics = diagnostics
+        self._farewells = farewells or {}
         self._open: dict[int | str, anyio.CancelScope] = {}
+        self._given_up: set[int | str] = set()
+        self._ending = False
+        self._closed = Bell()
 
     def __repr__(self) -> str:
         return f"<ServerRequests open={len(self._open)}>"
@@ -73,6 +85,8 @@ class ServerRequests:
             self._post(_error(request_id, METHOD_NOT_FOUND, f"method not found: {method[:100]}"))
         elif request_id in self._open:
             self._diagnostics.count("bad_request", f"{method} with the id of a request that is still open")
+        elif self._ending:
+            self._post(self._farewell(request_id, method))
         elif len(self._open) >= AT_ONCE:
             self._post(_error(request_id, INTERNAL_ERROR, f"more than {AT_ONCE} requests are open already"))
         else:
@@ -83,6 +97,21 @@ class ServerRequests:
         """The server cancelled its request: the handler is cancelled, nothing is answered. Unknown ids mean nothing."""
         if type(request_id) in (int, str) and (scope := self._open.get(request_id)) is not None:
             scope.cancel()
+
+    async def give_up(self) -> None:
+        """The session ends: cancel the handlers, and return once every open request has its last word."""
+        self._ending = True
+        for request_id, scope in self._open.items():
+            if not scope.cancel_called:  # else the server took it back, and is answered nothing
+                self._given_up.add(request_id)
+                scope.cancel()
+        while self._open:
+            await self._closed.next_ring()
+
+    def _farewell(self, request_id: int | str, method: str) -> JsonObject:
+        if method in self._farewells:
+            return _result(request_id, self._farewells[method])
+        return _error(request_id, INTERNAL_ERROR, "the client ends this session")
 
     async def _serve(
         self,
@@ -96,8 +125,11 @@ class ServerRequests:
         try:
             with scope:
                 self._post(await self._answer(request_id, method, params))
+            if scope.cancelled_caught and request_id in self._given_up:
+                self._post(self._farewell(request_id, method))
         finally:
             del self._open[request_id]
+            self._closed.ring()
 
     async def _answer(self, request_id: int | str, method: str, params: JsonObject) -> JsonObject:
         try:

@@ -40,7 +40,8 @@ class SessionHandlers:
 
     `on_request` maps methods (such as "elicitation/create") to their handlers; all others are answered with
     "method not found". `respondent` answers what belongs to none of our requests; with one, elicitation is
-    advertised (and its handler is the connection's). `extensions` are capability settings by extension id, passed
+    advertised (and its handler is the connection's). `farewells` are the results, by method, of requests that are still
+    open when we end the session (QST-5). `extensions` are capability settings by extension id, passed
     whole. `on_failing` hears why a start has failed while its process is still being ended, which may take seconds.
     """
 
@@ -48,6 +49,7 @@ class SessionHandlers:
     on_request: Mapping[str, OnRequest] = field(default_factory=dict[str, OnRequest])
     respondent: Respondent | None = None
     elicitation_modes: tuple[str, ...] = ("form", "url")
+    farewells: Mapping[str, JsonObject] = field(default_factory=dict[str, Any])
     extensions: Mapping[str, JsonObject] = field(default_factory=dict[str, Any])
     on_failing: Callable[[ServerFailed], None] = lambda error: None
 
@@ -242,6 +244,7 @@ class _Opening:
             server=config.name,
             on_notification=self.handlers.on_notification,
             on_request=self.handlers.on_request,
+            farewells=self.handlers.farewells,
             mask=mask_of(config.transport),
         )
         try:

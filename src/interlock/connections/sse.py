@@ -6,6 +6,7 @@ Never: re-opens the stream (its end is the end of the session), or waits for a d
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -21,6 +22,7 @@ from interlock.connections.http_client import HttpClient
 from interlock.connections.http_exchange import GET_HEADERS, PROTOCOL_VERSION
 from interlock.connections.http_listening import is_event_stream, linger, read_events
 from interlock.connections.inbox import Inbox, RequestId
+from interlock.connections.posting import Errands
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject, compact
 from interlock.vocabulary.server import Era, ServerConfig
@@ -51,6 +53,7 @@ class SseChannel:
         self._client = HttpClient(config)
         self._limit = config.line_limit
         self._calls: dict[RequestId, anyio.CancelScope] = {}
+        self._errands = Errands()
         self._protocol_version: str | None = None
         self._stream = _Stream()
         self._group: anyio.abc.TaskGroup | None = None
@@ -93,7 +96,10 @@ class SseChannel:
             scope = self._calls[message["id"]] = anyio.CancelScope()
             group.start_soon(self._ask, message["id"], scope, post, inbox)
         else:
-            group.start_soon(self._tell, post, inbox)
+            self._errands.start_soon(group, partial(self._tell, post, inbox))
+
+    async def flush(self) -> None:
+        await self._errands.all_done()
 
     def abandon(self, request_id: RequestId) -> bool:
         """Stop sending, if that has not happened yet; the server is told by notifications/cancelled."""

@@ -17,6 +17,7 @@ import anyio
 import anyio.abc
 import orjson
 
+from interlock.connections.bell import Bell
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Receiver
 from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode_leniently
@@ -112,6 +113,10 @@ class StdioChannel:
         problem = self._writer.write(self._encoded(message) + b"\n")
         if problem is not None:
             raise self._cannot_send(problem, "lost" if self._writer.broken else "unavailable")
+
+    async def flush(self) -> None:
+        if self._writer is not None:
+            await self._writer.emptied()
 
     def _encoded(self, message: JsonObject) -> bytes:
         try:
@@ -266,6 +271,7 @@ class _PipeWriter:
         self._on_broken = on_broken
         self._waiting = bytearray()
         self._problem: str | None = None
+        self._progress = Bell()
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -289,6 +295,11 @@ class _PipeWriter:
             callback_context().run(self._loop.add_writer, self._descriptor, self._writable)
         return None
 
+    async def emptied(self) -> None:
+        """Return once nothing waits any more, or nothing can be written."""
+        while self._waiting:
+            await self._progress.next_ring()
+
     def _write_now(self, data: bytes | bytearray) -> int | None:
         try:
             return os.write(self._descriptor, data)
@@ -305,6 +316,7 @@ class _PipeWriter:
             del self._waiting[:written]
             if not self._waiting:
                 self._loop.remove_writer(self._descriptor)
+                self._progress.ring()
 
     def close(self, problem: str = "it is being closed") -> None:
         """Stop writing; the pipe itself belongs to the process."""
@@ -312,6 +324,7 @@ class _PipeWriter:
             self._problem = problem
             self._loop.remove_writer(self._descriptor)
             self._waiting.clear()
+            self._progress.ring()
 
 
 class _LineRing:
