@@ -24,6 +24,7 @@ def verdicts(request: pytest.FixtureRequest) -> dict[str, Verdict]:
     "CON-1",
     "CON-4",
     "CON-5",
+    "CON-6",
     "CON-7",
     "CON-8",
     "CON-9",
@@ -33,6 +34,7 @@ def verdicts(request: pytest.FixtureRequest) -> dict[str, Verdict]:
     "CON-14",
     "CAT-1",
     "QST-1",
+    "QST-5",
     "QST-8",
 )
 @pytest.mark.timeout(600)  # the first one plays them all

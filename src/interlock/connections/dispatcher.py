@@ -36,8 +36,9 @@ at most 256 notifications wait and list_changed storms fold into one."""
 MISTYPED_GRACE = 0.05
 """Seconds that an answer with id "7" for our request 7 waits for a proper one, which would win (CON-9). Servers that
 turn ids into strings exist, so such an answer is better than none."""
-END_WAIT = 0.5
-"""Seconds that the error of a broken connection waits for the reason of its end."""
+END_WAIT = 2.0
+"""Seconds that a request which met the first sign of an end waits for the end itself: more than any channel takes from
+the one to the other. Then it can be asked again of the next session (CON-6)."""
 ABANDON_TIMEOUT = 1.0
 """Seconds that a caller who gives up may be held by a transport that does not even take the notice of it."""
 FLUSH_SECONDS = 1.0
@@ -209,7 +210,7 @@ class Dispatcher:
             outcome = await waiter.outcome
         except ServerFailed as error:  # not sent
             self._waiters.pop(request_id, None)
-            raise await self._reason_not_sent(error) from error
+            raise await self._reason_not_sent(error, timeout) from error
         finally:
             if waiter.timer is not None:
                 waiter.timer.cancel()
@@ -221,10 +222,10 @@ class Dispatcher:
             raise outcome
         return outcome
 
-    async def _reason_not_sent(self, error: ServerFailed) -> ServerFailed:
+    async def _reason_not_sent(self, error: ServerFailed, timeout: float | None) -> ServerFailed:
         """A broken pipe is the first sign of an end whose reason (exit status, last words) is known a moment later."""
         if error.kind == "lost":
-            with anyio.move_on_after(END_WAIT):
+            with anyio.move_on_after(END_WAIT if timeout is None else min(END_WAIT, timeout)):
                 await self.over.wait()
         return error if self.failure is None else self._over("none")
 
