@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 import pytest
 
-from interlock.connections.generation import Generations, unstarted_report
+from interlock.connections.generation import Generations
 from interlock.connections.pool import Pool
 from interlock.connections.startup import Backoff, Recovery
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
-from interlock.vocabulary.server import ServerStatus
+from interlock.vocabulary.server import ServerStatus, unstarted_report
 from tests.connections.fakes import PATIENCE, Zoo, config, lost, until
 from tests.manifest import requirement
 

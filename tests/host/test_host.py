@@ -374,6 +374,10 @@ async def test_an_application_asks_a_server_itself_without_item_or_history(
         with pytest.raises(InvalidRequest, match="there is no server 'other'"):
             await thread.requests.call_tool("other", "one")
         assert thread.state == before
+        async with thread.step() as step:  # a model is told apart as well what is switched off and what is not there
+            told = await step.call("c-1", "list_mcp_resources", {"server": "off"})
+            assert "'off': it is disabled" in told.text
+            assert "cannot find" in (await step.call("c-2", "list_mcp_resources", {"server": "other"})).text
 
 
 @requirement("CFG-3")

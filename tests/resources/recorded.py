@@ -187,14 +187,24 @@ def view(connection: Recorded, **settings: Any) -> ServerView:
     return ServerView(config=config, connection=cast(Connection, connection))
 
 
-def binding(*servers: Recorded | ServerView, pending: tuple[str, ...] = (), policy: Policy | None = None) -> Binding:
-    """What a Step sees that has these servers."""
+def binding(
+    *servers: Recorded | ServerView,
+    pending: tuple[str, ...] = (),
+    policy: Policy | None = None,
+    disabled: frozenset[str] = frozenset(),
+) -> Binding:
+    """What a Step sees that has these servers, and others that are disabled."""
     views = [each if isinstance(each, ServerView) else view(each) for each in servers]
     return Binding(
         thread_id=ThreadId("t"),
         turn_id=TurnId("u"),
         step_id=StepId("s"),
-        snapshot=Snapshot(generation=1, servers={each.config.name: each for each in views}, policy=policy or Policy()),
+        snapshot=Snapshot(
+            generation=1,
+            servers={each.config.name: each for each in views},
+            disabled=disabled,
+            policy=policy or Policy(),
+        ),
         pending=pending,
     )
 

@@ -112,10 +112,10 @@ async def test_an_unknown_server_is_refused_with_the_names_that_exist() -> None:
 
 
 async def test_a_disabled_server_is_refused_with_the_setting() -> None:
-    server = offering("off", "o://1")
-    with pytest.raises(NotPermitted, match="enabled = true"):
-        await read_one(binding(view(server, enabled=False)), "off", "o://1", None)
-    assert server.asked == []
+    over = binding(offering("on"), disabled=frozenset({"off"}))
+    for call in (list_one(over, RESOURCES, "off", None, None), read_one(over, "off", "o://1", None)):
+        with pytest.raises(NotPermitted, match=r"'off'.*enabled = true in \[mcp_servers\.off\]"):
+            await call
 
 
 async def test_a_call_has_its_servers_own_deadline_unless_the_caller_sets_one() -> None:

@@ -23,8 +23,7 @@ from interlock.connections.connection import SupervisedConnection
 from interlock.connections.notices import Change
 from interlock.connections.pool import Pool
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
-from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus
-from interlock.vocabulary.server import unstarted_report as unstarted_report
+from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus, unstarted_report
 from interlock.vocabulary.snapshot import ServerView
 
 DEFAULT_GRACE: Final = 1.0

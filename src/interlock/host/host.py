@@ -30,7 +30,6 @@ from interlock.configuration import (
     refuse_windows,
     watchable_files,
 )
-from interlock.connections.generation import unstarted_report
 from interlock.connections.pool import Pool
 from interlock.connections.session import SessionHandlers
 from interlock.history.clip import DEFAULT_TOKENS, token_budget
@@ -60,7 +59,7 @@ from interlock.vocabulary.overrides import ThreadOverrides
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock, Model, Store
 from interlock.vocabulary.resource import Page, Resource, ResourceRead, ResourceTemplate
-from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus
+from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus, unstarted_report
 from interlock.vocabulary.tool import ToolResult
 
 logger = logging.getLogger(__name__)

@@ -131,8 +131,7 @@ def _why_not_asked(binding: Binding, view: ServerView) -> str | None:
 
 def _open_servers(binding: Binding) -> Iterable[ServerView]:
     """The enabled servers that are not behind the gate."""
-    views = binding.snapshot.servers.values()
-    return [view for view in views if view.config.enabled and not _is_gated(binding, view)]
+    return [view for view in binding.snapshot.servers.values() if not _is_gated(binding, view)]
 
 
 def _is_gated(binding: Binding, view: ServerView) -> bool:
@@ -141,14 +140,14 @@ def _is_gated(binding: Binding, view: ServerView) -> bool:
 
 def _named(binding: Binding, server: str) -> ServerView:
     view = binding.snapshot.servers.get(server)
-    if view is None:
-        known = _names(each.config.name for each in _open_servers(binding))
-        raise InvalidRequest(f"cannot find MCP server {server!r}; the servers are {known}", server=server)
-    if not view.config.enabled:
+    if view is None and server in binding.snapshot.disabled:
         raise NotPermitted(
             f"cannot use server {server!r}: it is disabled; set enabled = true in [mcp_servers.{server}]",
             server=server,
         )
+    if view is None:
+        known = _names(each.config.name for each in _open_servers(binding))
+        raise InvalidRequest(f"cannot find MCP server {server!r}; the servers are {known}", server=server)
     if _is_gated(binding, view):
         raise NotPermitted(
             f"cannot use server {server!r} for resources: orchestrator.mcp.enabled is false; set it to true to open it",

@@ -30,8 +30,8 @@ class ResourceOutcome:
 
 
 def resource_tools(servers: Mapping[str, ServerView]) -> dict[str, BuiltinEntry]:
-    """The three tools, exactly when at least one server is enabled: gated, pending or failed ones count."""
-    if not any(view.config.enabled for view in servers.values()):
+    """The three tools, exactly when there is a server: gated, pending or failed ones count. `servers` are enabled."""
+    if not servers:
         return {}
     return {spec.name: BuiltinEntry(public_name=spec.name, spec=spec) for spec in _SPECS}
 

@@ -199,6 +199,7 @@ class Servers:
         self._snapshot = Snapshot(
             generation=self._generation.number,
             servers=self._generation.views,
+            disabled=frozenset(config.name for config in self._generation.configs if not config.enabled),
             catalog=self._registry.catalog,
             policy=self._policy,
         )

@@ -25,10 +25,14 @@ class ServerView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a Thread has published: the servers of one Generation and the catalogue made from them."""
+    """What a Thread has published: the servers of one Generation and the catalogue made from them.
+
+    `servers` are the enabled ones; `disabled` names the others, so that asking for one can be told from a wrong name.
+    """
 
     generation: int
     servers: Mapping[str, ServerView] = field(default_factory=dict[str, ServerView])
+    disabled: frozenset[str] = frozenset()
     catalog: Catalog = field(default_factory=Catalog)
     policy: Policy = field(default_factory=Policy)
 
