@@ -43,6 +43,7 @@ class Person:
     refusal: str | None = None
     thinking: Callable[[], Any] = anyio.lowlevel.checkpoint
     asked: list[tuple[Elicitation, ...]] = field(default_factory=list)
+    standstill: None = None
 
     async def answers(self, elicitations: Sequence[Elicitation]) -> Sequence[JsonObject]:
         self.asked.append(tuple(elicitations))

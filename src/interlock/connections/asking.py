@@ -24,6 +24,7 @@ from interlock.connections.elicitations import (
 from interlock.connections.masking import mask_of
 from interlock.connections.paging import PageWalk
 from interlock.connections.session import Session
+from interlock.connections.standstill import Deadline
 from interlock.connections.supervisor import HTTP_PAUSES, Supervisor, retryable
 from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
@@ -128,15 +129,15 @@ class Asker:
         bounded number of rounds (QST-8); a refusal that wants addresses opened first (2025-11-25), once.
         """
         current = request
+        limit = Deadline(deadline, None if request.respondent is None else request.respondent.standstill)
         for _ in range(MAXIMUM_ROUNDS + 1):
-            result = await self._answered(current, deadline)
+            result = await self._answered(current, limit)
             if not isinstance(result, InputRequired):
                 return result
             if result.refusal is not None and current is not request:
                 raise result.refusal  # people have agreed once; asking for the same again and again would be a trap
-            began = now()
-            given = await self._given(request, result)
-            deadline += now() - began
+            with limit.pausing():
+                given = await self._given(request, result)
             if result.refusal is not None and not result.agreed(given):
                 raise result.refusal
             current = replace(request, params=result.params(request.params, given), fresh=True)
@@ -149,7 +150,7 @@ class Asker:
         except InvalidRequest as error:
             raise convert.broken(self._server, request.method, error.message, effect=request.effect) from error
 
-    async def _answered(self, request: Request, deadline: float) -> JsonObject | InputRequired:
+    async def _answered(self, request: Request, deadline: Deadline) -> JsonObject | InputRequired:
         """One round.
 
         A request that met a lost session is sent once more on the next one when that is safe: when it is repeatable,
@@ -175,10 +176,10 @@ class Asker:
             await anyio.sleep(pause)
         return await self.ask(request, deadline=deadline)
 
-    async def _session(self, deadline: float) -> Session:
-        return self._supervisor.session or await self._supervisor.ready_session(deadline - now())
+    async def _session(self, deadline: Deadline) -> Session:
+        return self._supervisor.session or await self._supervisor.ready_session(deadline.remaining())
 
-    async def _once(self, session: Session, request: Request, deadline: float) -> JsonObject | InputRequired:
+    async def _once(self, session: Session, request: Request, deadline: Deadline) -> JsonObject | InputRequired:
         self._require(session, request)
         keep = session.era == "stateless" and request.method in CACHEABLE and request.meta is None
         if keep and (kept := self._kept(session, request)) is not None:
@@ -194,8 +195,8 @@ class Asker:
             self._cached_for = session
         return None if request.fresh else self.cache.get(request.method, request.params, now())
 
-    async def _send(self, session: Session, request: Request, deadline: float) -> JsonObject | InputRequired:
-        remaining = deadline - now()
+    async def _send(self, session: Session, request: Request, deadline: Deadline) -> JsonObject | InputRequired:
+        remaining = deadline.remaining()
         if remaining <= 0:
             text = f"no time was left to send {request.method} to server {self._server!r}"
             raise ServerFailed(text, server=self._server, kind="deadline")

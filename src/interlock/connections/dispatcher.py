@@ -22,12 +22,12 @@ from interlock.connections.masking import Mask, masked_json
 from interlock.connections.notifications import NotificationQueue
 from interlock.connections.posting import Outbox
 from interlock.connections.serving import OnRequest, ServerRequests
+from interlock.connections.waiter import RequestId, Waiter
 from interlock.vocabulary.errors import Effect, ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject, JsonValue
 from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.tool import Progress
 
-RequestId: TypeAlias = int | str
 OnNotification: TypeAlias = Callable[[str, JsonObject], Awaitable[None] | None]
 """Called with method and params of a notification, one at a time, in the order of arrival. A function that returns
 nothing is called at once, between the messages; what it returns to be awaited is awaited by one consumer, before which
@@ -45,45 +45,6 @@ FLUSH_SECONDS = 1.0
 """For what is owed to a server before its channel is closed."""
 LONGEST_REASON = 2000
 """Characters of a server's error message that go into ours."""
-
-
-class _Waiter:
-    """One request in flight. `outcome` resolves to the result or to the error to raise, and never holds an exception:
-    nobody may be left to retrieve it."""
-
-    __slots__ = (
-        "deadline",
-        "method",
-        "mistyped",
-        "on_progress",
-        "outcome",
-        "remaining",
-        "respondent",
-        "timeout",
-        "timer",
-    )
-
-    def __init__(
-        self,
-        method: str,
-        outcome: "asyncio.Future[JsonObject | ServerFailed]",
-        timeout: float | None,
-        on_progress: OnProgress | None,
-        respondent: Respondent | None,
-    ) -> None:
-        self.method = method
-        self.respondent = respondent
-        self.outcome = outcome
-        self.timeout = timeout
-        self.on_progress = on_progress
-        self.deadline = 0.0
-        self.remaining = timeout
-        self.timer: asyncio.TimerHandle | None = None
-        self.mistyped = False
-
-    def settle(self, outcome: JsonObject | ServerFailed) -> None:
-        if not self.outcome.done():
-            self.outcome.set_result(outcome)
 
 
 class _Started(anyio.abc.TaskStatus[None]):
@@ -122,7 +83,7 @@ class Dispatcher:
         self._on_notification = on_notification
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
-        self._waiters: dict[RequestId, _Waiter] = {}
+        self._waiters: dict[RequestId, Waiter] = {}
         self._pauses = 0
         self._group: anyio.abc.TaskGroup | None = None
         self._notifications = NotificationQueue()
@@ -201,10 +162,13 @@ class Dispatcher:
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
         if params is not None:
             message["params"] = params
-        waiter = _Waiter(method, self._loop.create_future(), timeout, on_progress, respondent)
+        outcome_of = self._loop.create_future()
+        waiter = Waiter(request_id, method, outcome_of, timeout, self._expire, on_progress, respondent)
         self._waiters[request_id] = waiter
-        if timeout is not None and not self._pauses:
-            self._start_timer(request_id, waiter, timeout)
+        if self._pauses:
+            waiter.hold()
+        else:
+            waiter.run()
         try:
             await self.channel.send(message, headers=headers)
             outcome = await waiter.outcome
@@ -212,8 +176,7 @@ class Dispatcher:
             self._waiters.pop(request_id, None)
             raise await self._reason_not_sent(error, timeout) from error
         finally:
-            if waiter.timer is not None:
-                waiter.timer.cancel()
+            waiter.stop()
             if self._waiters.pop(request_id, None) is not None:  # our caller was cancelled
                 await self._abandon(request_id, "the caller gave up", cancellable)
         if isinstance(outcome, ServerFailed):
@@ -252,18 +215,14 @@ class Dispatcher:
         """From now on deadlines stand still, until as many calls of `resume` as of this (CON-11)."""
         self._pauses += 1
         if self._pauses == 1:
-            now = self._loop.time()
             for waiter in self._waiters.values():
-                if waiter.timer is not None:
-                    waiter.timer.cancel()
-                    waiter.timer, waiter.remaining = None, waiter.deadline - now
+                waiter.hold()
 
     def resume(self) -> None:
         self._pauses -= 1
         if self._pauses == 0:
-            for request_id, waiter in self._waiters.items():
-                if waiter.remaining is not None:
-                    self._start_timer(request_id, waiter, waiter.remaining)
+            for waiter in self._waiters.values():
+                waiter.run()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -272,10 +231,6 @@ class Dispatcher:
             yield
         finally:
             self.resume()
-
-    def _start_timer(self, request_id: RequestId, waiter: _Waiter, seconds: float) -> None:
-        waiter.deadline = self._loop.time() + seconds
-        waiter.timer = self._loop.call_at(waiter.deadline, self._expire, request_id, context=callback_context())
 
     def _expire(self, request_id: RequestId) -> None:
         waiter = self._waiters.pop(request_id, None)
@@ -352,7 +307,7 @@ class Dispatcher:
         else:
             self.diagnostic("noise", repr(message)[:1000])
 
-    def _answer_late(self, waiter: _Waiter, message: dict[str, Any]) -> None:
+    def _answer_late(self, waiter: Waiter, message: dict[str, Any]) -> None:
         if self._waiters.get(message["id"]) is waiter:
             self._answer(message)
 

@@ -24,7 +24,7 @@ from interlock.connections.supervisor import Opener, Supervisor
 from interlock.vocabulary.server import Era, ServerConfig, ServerReport, ServerStatus
 
 HandlersFor = Callable[[ServerConfig, str], SessionHandlers]
-"""Gives the handlers of a new connection of an owner. Their capabilities must not depend on the owner."""
+"""Gives the handlers of a new connection of an owner. Their capabilities are part of the connection's identity."""
 
 
 ERAS_REMEMBERED: Final = 1_000

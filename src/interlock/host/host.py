@@ -36,7 +36,7 @@ from interlock.history.clip import DEFAULT_TOKENS, token_budget
 from interlock.history.fold import Fold, ThreadState
 from interlock.host.clock import SystemClock
 from interlock.host.kept_approvals import KeptApprovals
-from interlock.host.loading import LoadedThreads
+from interlock.host.loading import LoadedThreads, Wishes
 from interlock.host.reception import Reception
 from interlock.host.requests import ServerRequests
 from interlock.host.shelf import Shelf
@@ -255,10 +255,18 @@ class Host:
 
     # ---- Threads
 
-    async def start_thread(self, *, name: str | None = None, overrides: ThreadOverrides | None = None) -> Thread:
+    async def start_thread(
+        self,
+        *,
+        name: str | None = None,
+        overrides: ThreadOverrides | None = None,
+        extensions: Mapping[str, JsonObject] | None = None,
+    ) -> Thread:
         """A new Thread, once its required servers are ready; optional ones join when they are.
 
         `overrides`: what it has otherwise than the configuration, also after a reload, for as long as it is loaded.
+        `extensions`: what its servers are told besides what the Host tells all; where both name one, the Thread's
+        settings count. A server that Threads share is shared by those that tell it the same (CON-15).
 
         Raises:
             ServerFailed: required servers could not start; all of them are named (CON-2).
@@ -266,20 +274,27 @@ class Host:
         """
         model = self._model.name if self._model is not None else self._configuration.model.name
         birth = ThreadStarted(name=name, model=model)
-        return await self._open.threads.start(new_id(self._clock), birth, overrides=overrides)
+        return await self._open.threads.start(new_id(self._clock), birth, Wishes(overrides, extensions))
 
-    async def resume_thread(self, thread_id: str, *, overrides: ThreadOverrides | None = None) -> Thread:
+    async def resume_thread(
+        self,
+        thread_id: str,
+        *,
+        overrides: ThreadOverrides | None = None,
+        extensions: Mapping[str, JsonObject] | None = None,
+    ) -> Thread:
         """The Thread of that id: the loaded one (LIF-8), else one made from what is stored.
 
         What a killed host left open is closed first: calls as interrupted, effect unknown (LIF-1).
-        `overrides` as in `start_thread`; a loaded Thread has them from its next turn on.
+        `overrides` and `extensions` as in `start_thread`; a loaded Thread has the overrides from its next turn on,
+        and keeps the extensions that it was loaded with.
 
         Raises:
             InvalidRequest: no such Thread is stored.
             StorageFailed: another process writes it (HIS-7), or it cannot be read.
             ServerFailed: required servers could not start.
         """
-        return await self._open.threads.resume(thread_id, overrides=overrides)
+        return await self._open.threads.resume(thread_id, Wishes(overrides, extensions))
 
     @property
     def loaded_threads(self) -> Mapping[str, Thread]:
@@ -307,18 +322,24 @@ class Host:
         return folding.state
 
     async def fork_thread(
-        self, thread_id: str, turn_id: str | None = None, *, overrides: ThreadOverrides | None = None
+        self,
+        thread_id: str,
+        turn_id: str | None = None,
+        *,
+        overrides: ThreadOverrides | None = None,
+        extensions: Mapping[str, JsonObject] | None = None,
     ) -> Thread:
         """A new Thread that stands where that one stood at the end of `turn_id`, by default its last turn.
 
         Turns, history and origins are copied; the source goes its own way, whoever holds it. The fork has its own
-        `overrides`, not those of the source.
+        `overrides` and `extensions`, not those of the source.
 
         Raises:
             InvalidRequest: there is no such Thread, or no such turn that has ended and was not rolled back.
             StorageFailed, ServerFailed: as `resume_thread`.
         """
-        thread = await self.resume_thread(await self._open.shelf.fork(thread_id, turn_id), overrides=overrides)
+        fork = await self._open.shelf.fork(thread_id, turn_id)
+        thread = await self.resume_thread(fork, overrides=overrides, extensions=extensions)
         if thread.journal.facts.archived:
             await thread.archive(False)
         return thread
@@ -446,7 +467,8 @@ class Host:
     def _handlers_for(self, config: ServerConfig, owner: str) -> SessionHandlers:
         """What a new connection of an owner listens to; its questions go to that Thread, if it is one."""
         respondent = Reception(owner, self._desk) if self._elicitation else None
-        return SessionHandlers(respondent=respondent, extensions=self._extensions)
+        of_owner = self._opened.threads.extensions(owner) if self._opened is not None else {}
+        return SessionHandlers(respondent=respondent, extensions={**self._extensions, **of_owner})
 
     def _desk(self, owner: str) -> Desk | None:
         return self._opened.threads.desk(owner) if self._opened is not None else None

@@ -6,6 +6,7 @@ Never: loads a Thread twice (LIF-8), or lets a defect in one end the others.
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import anyio
 import anyio.abc
@@ -20,11 +21,19 @@ from interlock.threads.recovery import close_what_was_left_open
 from interlock.threads.thread import Thread, ThreadSettings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadStarted
+from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import Notice
 from interlock.vocabulary.overrides import ThreadOverrides
 from interlock.vocabulary.ports import Clock, Store
 
 logger = logging.getLogger(__name__)
+
+
+class Wishes(NamedTuple):
+    """What whoever loads a Thread wants of it; None: nothing."""
+
+    overrides: ThreadOverrides | None = None
+    extensions: Mapping[str, JsonObject] | None = None
 
 
 class LoadedThreads:
@@ -45,6 +54,7 @@ class LoadedThreads:
         self._clock = clock
         self._loaded: dict[str, Thread] = {}
         self._loading: dict[str, anyio.Event] = {}
+        self._extensions: dict[str, Mapping[str, JsonObject]] = {}
         self._closing = False
 
     def __repr__(self) -> str:
@@ -58,13 +68,17 @@ class LoadedThreads:
         thread = self._loaded.get(owner)
         return thread.desk if thread is not None and thread.journal.last_sequence > 0 else None
 
+    def extensions(self, owner: str) -> Mapping[str, JsonObject]:
+        """What servers are told for the Thread of that id; nothing, if there is none."""
+        return self._extensions.get(owner, {})
+
     @property
     def all(self) -> Mapping[str, Thread]:
         return {thread_id: thread for thread_id, thread in self._loaded.items() if thread_id not in self._loading}
 
-    async def start(self, thread_id: str, birth: ThreadStarted, *, overrides: ThreadOverrides | None = None) -> Thread:
+    async def start(self, thread_id: str, birth: ThreadStarted, wishes: Wishes) -> Thread:
         """A new Thread. ServerFailed when required servers could not start; nothing is stored then."""
-        return await self._open(thread_id, birth, overrides)
+        return await self._open(thread_id, birth, wishes)
 
     def follow(self) -> None:
         """Have every Thread, those that are just opening included, take over the settings of now (CFG-6)."""
@@ -77,7 +91,7 @@ class LoadedThreads:
         for thread in self.all.values():
             thread.notify(notice)
 
-    async def resume(self, thread_id: str, *, overrides: ThreadOverrides | None = None) -> Thread:
+    async def resume(self, thread_id: str, wishes: Wishes) -> Thread:
         """The Thread of that id: the loaded one, or a new one made from what is stored.
 
         Raises:
@@ -88,12 +102,12 @@ class LoadedThreads:
             if busy is not None:
                 await busy.wait()
             elif not (thread := self._loaded[thread_id]).closing:
-                if overrides is not None:
-                    thread.override(overrides)
+                if wishes.overrides is not None:
+                    thread.override(wishes.overrides)
                 return thread
             else:
                 await thread.close()
-        return await self._open(thread_id, None, overrides)
+        return await self._open(thread_id, None, wishes)
 
     async def close(self) -> None:
         """Close all of them, side by side; each is bounded, so a cancellation does not cut it short."""
@@ -103,14 +117,14 @@ class LoadedThreads:
                 for thread in list(self._loaded.values()):
                     tasks.start_soon(thread.close)
 
-    async def _open(self, thread_id: str, birth: ThreadStarted | None, overrides: ThreadOverrides | None) -> Thread:
+    async def _open(self, thread_id: str, birth: ThreadStarted | None, wishes: Wishes) -> Thread:
         if self._closing:
             raise InvalidRequest(f"cannot open thread {thread_id}: the host is closing")
         self._loading[thread_id] = anyio.Event()
         try:
             if birth is None and await self._store.find(thread_id) is None:
                 raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
-            thread: Thread = await self._tasks.start(self._own, thread_id, birth, overrides, name=f"thread {thread_id}")
+            thread: Thread = await self._tasks.start(self._own, thread_id, birth, wishes, name=f"thread {thread_id}")
             return thread
         finally:
             self._loading.pop(thread_id).set()
@@ -119,11 +133,13 @@ class LoadedThreads:
         self,
         thread_id: str,
         birth: ThreadStarted | None,
-        overrides: ThreadOverrides | None,
+        wishes: Wishes,
         *,
         task_status: anyio.abc.TaskStatus[Thread],
     ) -> None:
         """The task of one Thread. What breaks before it is open goes to whoever opens it, later defects to the log."""
+        if wishes.extensions:
+            self._extensions[thread_id] = wishes.extensions
         try:
             origins = Origins()
             async with Journal.open(
@@ -139,7 +155,7 @@ class LoadedThreads:
                     self._clock,
                     accounting=Accounting(self._store, self._clock),
                     origins=origins,
-                    overrides=overrides,
+                    overrides=wishes.overrides,
                 )
                 await opened.run(birth, task_status=task_status)
         except Exception:
@@ -147,6 +163,7 @@ class LoadedThreads:
                 raise
             logger.exception("thread %s was closed by a defect of the host", thread_id)
         finally:
+            self._extensions.pop(thread_id, None)
             thread = self._loaded.pop(thread_id, None)
             if thread is not None:
                 thread.left()

@@ -23,6 +23,7 @@ class Reception:
     find: Callable[[str], Desk | None]
     call_id: None = None
     turn_id: None = None
+    standstill: None = None
 
     async def answers(self, elicitations: Sequence[Elicitation]) -> Sequence[JsonObject]:
         desk = self.find(self.owner)

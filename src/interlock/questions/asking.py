@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias, assert_never
 
 import anyio
 
+from interlock.connections.standstill import Spans
 from interlock.questions.audience import Listener, Listeners, Until
 from interlock.questions.elicitation import Asked, read_elicitation, refuse_unfit, result_of
 from interlock.questions.pending import Pending, not_open
@@ -107,6 +108,8 @@ class Asking:
         self._reviewer_patience = reviewer_patience
         self._pending: Pending[_Waiter] = Pending()
         self._listeners = Listeners(lambda question_id: self._pending.find(question_id) is not None)
+        self.standstill = Spans()
+        """When deadlines of the Thread's calls stand still, because people are asked elsewhere (CON-11)."""
         self._closed = False
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from interlock.questions.asking import Asking
 from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.ports import Standstill
 from interlock.vocabulary.question import Elicitation
 
 
@@ -19,6 +20,10 @@ class Desk:
     asking: Asking
     call_id: str | None = None
     turn_id: str | None = None
+
+    @property
+    def standstill(self) -> Standstill:
+        return self.asking.standstill
 
     async def answers(self, elicitations: Sequence[Elicitation]) -> Sequence[JsonObject]:
         return await self.asking.elicit(elicitations)

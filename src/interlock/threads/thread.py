@@ -5,7 +5,7 @@ Never: outlives its Host, or leaves a call, a lease or a task behind (ARCHITECTU
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import anyio
@@ -253,6 +253,13 @@ class Thread:
     def desk(self) -> Desk:
         """Who answers servers of this Thread where no call is known (QST-11)."""
         return Desk(self._asking)
+
+    def deadlines_paused(self) -> AbstractContextManager[None]:
+        """While the block runs, deadlines of the Thread's calls stand still, as while a question is open (CON-11).
+
+        For an application that asks people something by other means than `answer`. Blocks may overlap.
+        """
+        return self._asking.standstill.span()
 
     # ---- what it does
 

@@ -1,6 +1,6 @@
 """What a room needs of the world, as Protocols.
 
-Owns: the ports: Connection, EventStore, MemoryUses, Checkpoints, Store, Model, Clock.
+Owns: the ports: Standstill, Respondent, Connection, EventStore, MemoryUses, Checkpoints, Store, Model, Clock.
 Never: implements one.
 """
 
@@ -41,10 +41,24 @@ class Clock(Protocol):
         ...
 
 
+class Standstill(Protocol):
+    """Time that does not count for deadlines of calls (CON-11)."""
+
+    @property
+    def seconds(self) -> float:
+        """All of it so far; it grows while time stands still."""
+        ...
+
+    def at_end(self, then: Callable[[], None]) -> bool:
+        """Whether time stands still now; then `then` is called when that ends, on the event loop. It must not wait."""
+        ...
+
+
 class Respondent(Protocol):
     """Whom the questions of a server reach: a Thread, for one of its requests or for all that are nobody's.
 
-    `call_id` and `turn_id` are those of the request; None where it belongs to no call, or no turn.
+    `call_id` and `turn_id` are those of the request; None where it belongs to no call, or no turn. `standstill`: when
+    deadlines of its requests stand still; None: never by this.
     """
 
     @property
@@ -52,6 +66,9 @@ class Respondent(Protocol):
 
     @property
     def turn_id(self) -> str | None: ...
+
+    @property
+    def standstill(self) -> Standstill | None: ...
 
     async def answers(self, elicitations: Sequence[Elicitation]) -> Sequence[JsonObject]:
         """The results for the server, in order. Cancelling withdraws the questions (QST-5).

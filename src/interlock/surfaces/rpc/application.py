@@ -6,6 +6,7 @@ Never: speaks to a client itself.
 
 import os
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -72,8 +73,15 @@ class Application:
 
     def forget(self, client: Client) -> None:
         """The client is gone."""
-        for live in self._live.values():
-            live.unfollow(client)
+        for live in tuple(self._live.values()):
+            self.part(client, live)
+
+    def part(self, client: Client, live: LiveThread) -> bool:
+        """The client follows the thread no longer. False when it did not before."""
+        left = live.pauses.leave(client)
+        if left:
+            self.run(partial(live.pauses.end_later, left))
+        return live.unfollow(client)
 
     async def _follow(self, live: LiveThread) -> None:
         try:

@@ -58,13 +58,15 @@ class Client:
         self.tasks = tasks
         self.initialized = False
         self.name = "a client"
+        self.extensions: Mapping[str, JsonObject] = {}
+        """What it wants servers of its threads to be told, by extension id (CON-13)."""
         self._opted_out: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.peer!r} {self.outgoing!r}>"
 
-    def introduce(self, name: str, opted_out: frozenset[str]) -> None:
-        self.initialized, self.name, self._opted_out = True, name, opted_out
+    def introduce(self, name: str, *, opted_out: frozenset[str], extensions: Mapping[str, JsonObject]) -> None:
+        self.initialized, self.name, self._opted_out, self.extensions = True, name, opted_out, extensions
 
     # ---- to the client
 

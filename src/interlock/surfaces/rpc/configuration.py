@@ -26,6 +26,7 @@ class ClientInfo(Params):
 class Capabilities(Params):
     experimental_api: bool = False
     opt_out_notification_methods: list[str] | None = None
+    extensions: dict[str, Any] | None = None
 
 
 class InitializeParams(Params):
@@ -129,7 +130,11 @@ def initialize(context: Context, params: InitializeParams) -> After:
     if client.initialized:
         raise Refusal(INVALID_REQUEST, "this connection is initialized already")
     capabilities = params.capabilities or Capabilities()
-    client.introduce(params.client_info.name, frozenset(capabilities.opt_out_notification_methods or ()))
+    client.introduce(
+        params.client_info.name,
+        opted_out=frozenset(capabilities.opt_out_notification_methods or ()),
+        extensions=capabilities.extensions or {},
+    )
     name, version = params.client_info.name, params.client_info.version
     result: InitializeResult = {
         "userAgent": f"interlock/{application.version} ({sys.platform}) {name}/{version}",

@@ -15,6 +15,7 @@ import anyio.lowlevel
 
 from interlock.surfaces.rpc.attendance import Attendance
 from interlock.surfaces.rpc.client import Broadcast, Client
+from interlock.surfaces.rpc.pauses import Pauses
 from interlock.surfaces.rpc.projection import NOT_LOADED
 from interlock.surfaces.rpc.shapes import ThreadStatus
 from interlock.surfaces.rpc.translator import Translator, startup_news
@@ -47,8 +48,7 @@ class LiveThread:
         state = thread.state
         self.thread = thread
         self.settings = TurnSettings()
-        self.elicitations = 0
-        """Questions that clients put to people elsewhere (thread/increment_elicitation)."""
+        self.pauses = Pauses(thread)
         self._after = state.last_sequence
         self._notices = thread.notices()
         self._translator = Translator(

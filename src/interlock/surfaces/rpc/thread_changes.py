@@ -33,7 +33,9 @@ async def fork(context: Context, params: ForkParams) -> After:
     application = context.application
     model = checked_model(application, params)
     last_turn = await _last_turn(application, params)
-    thread = await application.host.fork_thread(params.thread_id, last_turn, overrides=params.of_thread)
+    thread = await application.host.fork_thread(
+        params.thread_id, last_turn, overrides=params.of_thread, extensions=context.client.extensions
+    )
     live = application.attend(thread)
     live.settings = params.merged_into(live.settings, model)
     await live.join(context.client)

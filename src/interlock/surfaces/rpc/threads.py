@@ -13,6 +13,7 @@ from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.live import LiveThread, TurnSettings
 from interlock.surfaces.rpc.method import After, Context, Count, Method, Params, SortDirection
 from interlock.surfaces.rpc.paging import slice_of
+from interlock.surfaces.rpc.pauses import Pauses
 from interlock.surfaces.rpc.settings import Overrides, checked_model, settings_shape, tell_settings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.thread import ThreadState
@@ -125,7 +126,7 @@ class EmptyResult(TypedDict):
 async def start(context: Context, params: StartParams) -> After:
     application = context.application
     settings = params.merged_into(TurnSettings(), checked_model(application, params))
-    thread = await application.host.start_thread(overrides=params.of_thread)
+    thread = await application.host.start_thread(overrides=params.of_thread, extensions=context.client.extensions)
     live = application.attend(thread)
     live.settings = settings
     await live.join(context.client)
@@ -137,7 +138,9 @@ async def resume(context: Context, params: ResumeParams) -> After:
     model = checked_model(application, params)
     loaded = params.thread_id in application.host.loaded_threads
     before = settings_shape(application, application.loaded(params.thread_id)) if loaded else None
-    thread = await application.host.resume_thread(params.thread_id, overrides=params.of_thread)
+    thread = await application.host.resume_thread(
+        params.thread_id, overrides=params.of_thread, extensions=context.client.extensions
+    )
     live = application.attend(thread)
     live.settings = params.merged_into(live.settings, model)
     if before is not None:
@@ -250,22 +253,24 @@ def unsubscribe(context: Context, params: OfThread) -> UnsubscribeResult:
     application = context.application
     if params.thread_id not in application.host.loaded_threads:
         return {"status": "notLoaded"}
-    followed = application.loaded(params.thread_id).unfollow(context.client)
+    followed = application.part(context.client, application.loaded(params.thread_id))
     return {"status": "unsubscribed" if followed else "notSubscribed"}
 
 
 def increment(context: Context, params: OfThread) -> ElicitationCount:
-    live = context.application.loaded(params.thread_id)
-    live.elicitations += 1
-    return {"count": live.elicitations, "paused": False}
+    pauses = context.application.loaded(params.thread_id).pauses
+    pauses.begin(context.client)
+    return _counted(pauses)
 
 
 def decrement(context: Context, params: OfThread) -> ElicitationCount:
-    live = context.application.loaded(params.thread_id)
-    if not live.elicitations:
-        raise InvalidRequest(f"thread {params.thread_id} has no elicitation to take back")
-    live.elicitations -= 1
-    return {"count": live.elicitations, "paused": False}
+    pauses = context.application.loaded(params.thread_id).pauses
+    pauses.end(context.client)
+    return _counted(pauses)
+
+
+def _counted(pauses: Pauses) -> ElicitationCount:
+    return {"count": pauses.count, "paused": pauses.count > 0}
 
 
 METHODS: Final = (
@@ -333,13 +338,13 @@ METHODS: Final = (
         params=OfThread,
         result=ElicitationCount,
         run=increment,
-        says="Count a question that the client puts to a person by other means.",
+        says="A question is put to a person by other means; meanwhile deadlines of the thread's calls stand still.",
     ),
     Method(
         name="thread/decrement_elicitation",
         params=OfThread,
         result=ElicitationCount,
         run=decrement,
-        says="Take such a count back.",
+        says="Such a question is over; with the last one, deadlines go on.",
     ),
 )
