@@ -13,7 +13,7 @@ from interlock.configuration import rewriting
 from interlock.configuration.rewriting import rewrite
 from interlock.vocabulary.errors import InvalidRequest
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def test_a_change_is_made_again_on_what_another_program_wrote_meanwhile(tmp_path: Path) -> None:

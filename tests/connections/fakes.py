@@ -14,7 +14,7 @@ from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.server import Diagnostic, Era, ServerConfig, ServerInfo, StdioTransport
 
-PATIENCE = 5.0
+PATIENCE = 60.0
 Answer = Callable[["FakeSession", str, JsonObject], JsonObject | ServerFailed]
 CAPABILITIES: JsonObject = {"tools": {}, "resources": {}}
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}

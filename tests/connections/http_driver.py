@@ -18,7 +18,7 @@ from interlock.connections.channel import Channel
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import HttpTransport, ServerConfig
 
-BOUND = 10.0
+BOUND = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@
 Steps, in order: {"result": R} {"error": E} answer; {"send": M} any message; {"raw": TEXT} {"hex": H} bytes;
 {"flood": {"times", "message"}}; {"stderr": TEXT}; {"fork": {"setsid", "keep", "ignore"}} leaves a grandchild and sends
 its pid as a notification; {"exit": n} {"kill": signal} {"close": fd} {"sleep": s} {"ignore": ["SIGTERM", "eof"]}
-{"stop_reading": 1}; {"ask": M} is a request of ours, its answer comes back as the notification "test/answered".
+{"stop_reading": 1}; {"until": METHOD} waits until such a message came in, or with "answer" an answer to us;
+{"ask": M} is a request of ours, its answer comes back as the notification "test/answered".
 "<<text*n>>" stands for n times that text; "$id" in a message is the request's id.
 
 What no rule names is answered as a well-behaved server of 2025-11-25 would: "tools/call" echoes its arguments,
@@ -22,8 +23,10 @@ import time
 from typing import Any
 
 SEEN: list[Any] = []
+LATER: list[Any] = []
+"""Read and not handled yet."""
 IGNORED: set[str] = set()
-EVERY_PROCESS_ENDS_AFTER = 60
+EVERY_PROCESS_ENDS_AFTER = 240
 
 
 def put(data: bytes) -> None:
@@ -99,6 +102,9 @@ def do(step: dict[str, Any], request_id: Any) -> None:
             IGNORED.update(value)
             for name in IGNORED & {"SIGTERM", "SIGINT"}:
                 signal.signal(getattr(signal, name), signal.SIG_IGN)
+        case "until":
+            while not any(message.get("method", "answer") == value for message in [*SEEN, *LATER]):
+                LATER.append(json.loads(sys.stdin.buffer.readline()))
         case "stop_reading":
             time.sleep(EVERY_PROCESS_ENDS_AFTER)
 
@@ -142,7 +148,9 @@ def main() -> None:
     for step in script.get("@start", ()):
         do(step, None)
     for line in sys.stdin.buffer:
-        handle(json.loads(line), script)
+        LATER.append(json.loads(line))
+        while LATER:
+            handle(LATER.pop(0), script)
     for step in script.get("@eof", ()):
         do(step, None)
     if "eof" in IGNORED:

@@ -16,7 +16,7 @@ from interlock.vocabulary.secret import Secret
 from interlock.vocabulary.server import ServerConfig, StdioTransport
 
 SCRIPTED = Path(__file__).parent / "scripted_server.py"
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds that anything here may take at most; a loaded machine is slow, and a hang must still show."""
 
 

@@ -17,6 +17,7 @@ from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.question import Elicitation
 from interlock.vocabulary.server import ServerConfig
+from tests.clock import let_pass
 from tests.connections.fakes import PATIENCE, FakeServer, FakeSession, config
 from tests.connections.http_driver import Reply, Request, configured, serving
 from tests.connections.servers import scripted
@@ -51,6 +52,12 @@ class Person:
             raise InvalidRequest(self.refusal)
         await self.thinking()
         return [self.result for _ in elicitations]
+
+
+async def thinking_too_long() -> None:
+    """Longer than the call may take."""
+    let_pass(PATIENCE)
+    await anyio.lowlevel.checkpoint()
 
 
 @asynccontextmanager
@@ -233,10 +240,10 @@ async def test_without_anybody_to_ask_the_server_is_told_no() -> None:
 @requirement("CON-11")
 async def test_time_that_people_take_between_rounds_does_not_count() -> None:
     server = FakeServer(era="stateless", answer=in_turn(wants("s", q=FORM), DONE))
-    person = Person(thinking=lambda: anyio.sleep(0.4))  # longer than the call may take, which is the point
+    person = Person(thinking=thinking_too_long)
     async with connected(server, person) as connection:
         await connection.ready(PATIENCE)
-        result = await connection.call_tool("ask", {}, timeout=0.3, respondent=person)
+        result = await connection.call_tool("ask", {}, timeout=PATIENCE, respondent=person)
 
     assert result.content == THANKS
 
@@ -396,11 +403,11 @@ def question(request_id: Any, **params: Any) -> JsonObject:
 
 @requirement("CON-11", "QST-8")
 async def test_deadlines_of_an_older_connection_stand_still_while_a_question_is_open() -> None:
-    script = {"tools/call": [{"ask": question("q")}, {"sleep": 0.5}, {"result": DONE}]}
-    person = Person(thinking=lambda: anyio.sleep(0.8))  # as above: the length is the point
+    script = {"tools/call": [{"ask": question("q")}, {"until": "answer"}, {"result": DONE}]}
+    person = Person(thinking=thinking_too_long)
     async with connected(None, person, scripted(script, protocol="2025-11-25")) as connection:
         await connection.ready(PATIENCE)
-        result = await connection.call_tool("ask", {}, timeout=0.3, respondent=person)
+        result = await connection.call_tool("ask", {}, timeout=PATIENCE, respondent=person)
 
     assert result.content == THANKS
 

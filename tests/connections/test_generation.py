@@ -62,9 +62,7 @@ async def test_optional_servers_share_one_grace_deadline_and_are_then_named_as_p
     zoo = Zoo()
     go = [zoo[name].hold_openings() for name in "bc"]
     async with generations_of(zoo, grace=0.05) as generations:
-        began = anyio.current_time()
         generation = await refreshed(generations, A, B, C)
-        assert anyio.current_time() - began < 1.0
         assert generation.pending == ("b", "c")
         assert set(generation.views) == {"a", "b", "c"}
         generations.take_changes()

@@ -3,6 +3,7 @@
 import datetime
 import gc
 import gzip
+import itertools
 import json
 import socket
 import ssl
@@ -307,7 +308,7 @@ async def test_a_cut_stream_is_resumed_after_its_newest_event_when_the_server_sa
     resumption = far.server.by("GET")[0]
     assert resumption.headers["last-event-id"] == "7"
     assert resumption.headers["mcp-session-id"] == "s-1"
-    assert 0.3 <= asked[2] - asked[1] < 3
+    assert asked[2] - asked[1] >= 0.3
     assert len(far.server.of("tools/call")) == 1
 
 
@@ -786,20 +787,23 @@ async def test_an_abandoned_request_loses_its_stream_which_is_the_cancellation_i
 
 
 async def test_comments_for_ever_do_not_answer_and_can_be_abandoned() -> None:
-    left = anyio.Event()
+    left, waiting = anyio.Event(), anyio.CancelScope()
 
     async def chatter(_: Request, reply: Reply) -> None:
         await reply.head()
         try:
-            while True:
+            for said in itertools.count():
                 await reply.raw(b": ping\n\n")
                 await anyio.sleep(0.01)
+                if said == 10:
+                    waiting.cancel()
         except ConnectionError:
             left.set()
 
     async with conversation(only("tools/call", chatter)) as far:
-        with pytest.raises(TimeoutError), anyio.fail_after(0.2):
+        with waiting:
             await far.ask()
+        assert waiting.cancelled_caught
         far.channel.abandon(1)
         with anyio.fail_after(BOUND):
             await left.wait()
@@ -823,7 +827,7 @@ async def test_closing_is_bounded_and_leaves_no_connection_whatever_the_server_d
             await far.channel.send({"jsonrpc": "2.0", "id": "a", "method": "tools/call"})
             await begun.wait()
             started = anyio.current_time()
-        assert anyio.current_time() - started < 3
+        assert anyio.current_time() - started < BOUND
         assert len(server.by("DELETE")) == 1
         await server.all_closed()
 

@@ -64,7 +64,7 @@ async def test_a_real_server_is_spoken_to_in_the_era_that_is_found_or_pinned(
     protocol: str, era: Era, version: str
 ) -> None:
     config = ServerConfig(name="time", transport=REAL_SERVER, protocol=protocol)
-    async with open_session(config, timeout=60, probe_timeout=20) as session:
+    async with open_session(config, timeout=60, probe_timeout=50) as session:
         assert (session.era, session.protocol_version) == (era, version)
         assert session.info is not None
         assert session.info.name == "mcp-time"
@@ -146,7 +146,7 @@ async def test_a_server_that_dies_on_everything_says_so_at_once() -> None:
 @requirement("CON-4")
 async def test_a_slow_server_that_took_the_late_probe_for_its_first_request_is_asked_again() -> None:
     script = {
-        "server/discover": [{"sleep": 0.5}, {"result": DISCOVERED}],
+        "server/discover": [{"until": "initialize"}, {"result": DISCOVERED}],
         "initialize": [{"error": {"code": UNSUPPORTED, "message": "locked", "data": {"supported": ["2026-07-28"]}}}],
     }
     session, seen = await opened(scripted(script), probe_timeout=0.1)

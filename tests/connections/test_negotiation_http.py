@@ -9,6 +9,7 @@ import pytest
 from interlock.connections.session import open_session
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import HttpTransport, ServerConfig
+from tests.clock import let_pass
 from tests.connections.http_driver import Handler, Reply, Request, ScriptedServer, configured, serving
 from tests.connections.servers import PATIENCE
 from tests.connections.test_negotiation import DISCOVERED
@@ -172,6 +173,7 @@ async def test_a_stateless_request_over_http_is_taken_back_by_closing_its_stream
     class Slow:
         async def __call__(self, request: Request, reply: Reply) -> None:
             if request.rpc == "tools/call":
+                let_pass(PATIENCE)
                 await reply.client_left()
             else:
                 await reply.result(request, DISCOVERED)
@@ -179,7 +181,7 @@ async def test_a_stateless_request_over_http_is_taken_back_by_closing_its_stream
     async with serving(Slow()) as server:
         async with open_session(at(server), timeout=PATIENCE) as session:
             with pytest.raises(ServerFailed) as caught:
-                await session.request("tools/call", {"name": "x"}, timeout=0.2)
+                await session.request("tools/call", {"name": "x"}, timeout=PATIENCE)
         await server.all_closed()
     assert caught.value.kind == "deadline"
     assert rpc_methods(server) == ["server/discover", "tools/call"]
@@ -190,13 +192,14 @@ async def test_a_handshake_request_over_http_is_taken_back_by_a_notification() -
     class Slow:
         async def __call__(self, request: Request, reply: Reply) -> None:
             if request.rpc == "tools/call":
+                let_pass(PATIENCE)
                 await reply.client_left()
             else:
                 await answering(initialize=INITIALIZED)(request, reply)
 
     async with serving(Slow()) as server, open_session(at(server), timeout=PATIENCE, era="handshake") as session:
         with pytest.raises(ServerFailed):
-            await session.request("tools/call", {"name": "x"}, timeout=0.2)
+            await session.request("tools/call", {"name": "x"}, timeout=PATIENCE)
         await session.request("ping", {}, timeout=PATIENCE)
     cancelled = server.of("notifications/cancelled")
     assert [request.message["params"]["requestId"] for request in cancelled] == [2]

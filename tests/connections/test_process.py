@@ -214,7 +214,7 @@ def host(how: dict[str, object], then: str = "") -> "subprocess.Popen[str]":
 
 async def announced(process: "subprocess.Popen[str]") -> list[int]:
     assert process.stdout is not None
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         await anyio.wait_readable(process.stdout.fileno())
     return [int(word) for word in process.stdout.readline().split()]
 

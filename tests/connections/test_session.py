@@ -13,6 +13,7 @@ from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.server import ServerConfig, StdioTransport
 from interlock.vocabulary.tool import Progress
+from tests.clock import let_pass
 from tests.connections.servers import PATIENCE, nothing_left_behind, scripted
 from tests.connections.test_negotiation import DISCOVERED
 from tests.manifest import requirement
@@ -52,7 +53,7 @@ async def test_a_command_that_does_not_exist_is_a_plain_error() -> None:
 
 @requirement("CON-9", "CON-10")
 async def test_a_call_beyond_its_deadline_is_taken_back_and_its_late_answer_dropped() -> None:
-    script = {"slow": [{"sleep": 0.4}, {"result": {"v": "late"}}]}
+    script = {"slow": [{"until": "notifications/cancelled"}, {"result": {"v": "late"}}]}
     async with open_session(scripted(script), era="handshake") as session:
         with pytest.raises(ServerFailed) as caught:
             await session.request("slow", {}, timeout=0.05)
@@ -73,10 +74,15 @@ async def test_a_call_given_up_right_before_the_end_is_taken_back_all_the_same(t
         "    trace.write(line); trace.flush()\n"
         "    if '\"initialize\"' in line:\n"
         '        print(\'{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}\', flush=True)\n'
+        "    if '\"tools/call\"' in line:\n"
+        '        print(\'{"jsonrpc":"2.0","method":"test/called"}\', flush=True)\n'
     )
     transport = StdioTransport(command=sys.executable, args=("-I", "-S", "-c", program))
-    async with open_session(ServerConfig(name="t", transport=transport), era="handshake") as session:
-        with anyio.move_on_after(0.05):
+    given_up = anyio.CancelScope()
+    handlers = SessionHandlers(on_notification=lambda *_: given_up.cancel())
+    config = ServerConfig(name="t", transport=transport)
+    async with open_session(config, era="handshake", handlers=handlers) as session:
+        with given_up:
             await session.request("tools/call", {}, timeout=PATIENCE)
     assert "notifications/cancelled" in trace.read_text()
 
@@ -128,11 +134,13 @@ async def test_an_owner_that_is_cancelled_at_any_moment_leaves_nothing(moment: i
 @requirement("CON-5")
 async def test_closing_from_another_task_is_the_owners_affair_and_fails_what_is_in_flight() -> None:
     stop, opened = anyio.Event(), anyio.Event()
+    handlers = SessionHandlers(on_notification=lambda *_: stop.set())
     sessions: list[Session] = []
     outcome: list[ServerFailed] = []
 
     async def own() -> None:
-        async with open_session(scripted({"hang": []}), era="handshake") as session:
+        script = {"hang": [{"send": {"jsonrpc": "2.0", "method": "test/called"}}]}
+        async with open_session(scripted(script), era="handshake", handlers=handlers) as session:
             sessions.append(session)
             opened.set()
             await stop.wait()
@@ -146,8 +154,6 @@ async def test_closing_from_another_task_is_the_owners_affair_and_fails_what_is_
         group.start_soon(own)
         await opened.wait()
         group.start_soon(ask)
-        await anyio.sleep(0.05)
-        stop.set()
     assert (outcome[0].kind, outcome[0].effect) == ("lost", "unknown")
 
 
@@ -255,7 +261,8 @@ async def test_a_question_is_answered_by_its_handler_while_the_calls_clock_stand
 
     async def think(params: JsonObject) -> JsonObject:
         with sessions[0].paused():
-            await anyio.sleep(0.3)  # longer than the call may take; that this does not count is the point
+            let_pass(PATIENCE)  # longer than the call may take; that this does not count is the point
+            await anyio.lowlevel.checkpoint()
         return {"action": "accept", "content": {"n": params["n"]}}
 
     question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"n": 4}}
@@ -267,12 +274,13 @@ async def test_a_question_is_answered_by_its_handler_while_the_calls_clock_stand
         if method == "test/answered":
             answers.append(params)
             answered.set()
+            let_pass(PATIENCE)
 
     handlers = SessionHandlers(on_request={"elicitation/create": think}, on_notification=hear)
     async with open_session(scripted(script), era="handshake", handlers=handlers) as session:
         sessions.append(session)
         with pytest.raises(ServerFailed) as caught:
-            await session.request("tools/call", {}, timeout=0.2)
+            await session.request("tools/call", {}, timeout=PATIENCE)
         assert caught.value.kind == "deadline"
         assert answered.is_set()
     assert answers[0]["result"] == {"action": "accept", "content": {"n": 4}}
@@ -280,10 +288,11 @@ async def test_a_question_is_answered_by_its_handler_while_the_calls_clock_stand
 
 @requirement("CON-8")
 async def test_a_start_that_fails_shows_what_was_printed_instead_of_messages() -> None:
-    script = {"@start": [{"raw": "Booting\n\u001b[1mReady\u001b[0m\n"}], "initialize": [{"stderr": "oops\n"}]}
+    printed = [{"raw": "Booting\n\u001b[1mReady\u001b[0m\n"}]
+    script = {"@start": printed, "initialize": [{"stderr": "oops\n"}, {"exit": 1}]}
     async with nothing_left_behind():
         with pytest.raises(ServerFailed) as caught:
-            async with open_session(scripted(script), timeout=2.0, era="handshake"):
+            async with open_session(scripted(script), timeout=PATIENCE, era="handshake"):
                 raise AssertionError("it opened")
     assert caught.value.message.endswith(
         "; its last words on stderr: oops; what it printed on stdout is no message, but 2 lines, "

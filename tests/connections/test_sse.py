@@ -156,12 +156,15 @@ async def test_a_page_instead_of_the_stream_is_named() -> None:
 
 
 async def test_a_stream_that_never_names_an_endpoint_can_be_given_up() -> None:
+    given_up = anyio.CancelScope()
+
     async def waiting(_: Request, reply: Reply) -> None:
         await reply.head()
+        given_up.cancel()
         await reply.client_left()
 
     async with serving(waiting) as server:
-        with pytest.raises(TimeoutError), anyio.fail_after(0.3):
+        with given_up:
             await SseChannel(configured(server.url)).run(Arrivals())
         await server.all_closed()
 
@@ -237,7 +240,7 @@ async def test_closing_leaves_no_connection() -> None:
             await far.channel.send(json.loads('{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}'))
             await begun.wait()
             started = anyio.current_time()
-        assert anyio.current_time() - started < 3
+        assert anyio.current_time() - started < BOUND
         assert repr(far.channel) == "<SseChannel 'far': closed>"
 
 

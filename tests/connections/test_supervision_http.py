@@ -18,7 +18,7 @@ from tests.manifest import requirement
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 SLOW = Recovery(backoff=Backoff(first=100.0, limit=100.0))
 
 

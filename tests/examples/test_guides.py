@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 DOCS = Path(__file__).parent.parent.parent / "docs"
 EXAMPLES = DOCS / "examples"
 GUIDES = ("first-steps.md", "configuration.md", "bring-your-own-loop.md", "troubleshooting.md")
-PATIENCE = 55.0
+PATIENCE = 60.0
 TIME = Call("mcp__time__get_current_time", {"timezone": "Europe/Rome"})
 SERVERS = f"""
 [mcp_servers.time]

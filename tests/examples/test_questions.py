@@ -44,7 +44,7 @@ async def run(example: str, folder: Path, config: Path, typed: str = "") -> str:
             input=typed,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=60,
         )
 
     done = await anyio.to_thread.run_sync(process)

@@ -44,7 +44,7 @@ def test_a_changed_tool_list_is_noticed_under_asyncio_run(era: str, tmp_path: Pa
         [sys.executable, "-c", PROGRAM, era, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=60,
         check=False,
         env={"PATH": "/usr/bin:/bin", "INTERLOCK_HOME": str(tmp_path)},
     )

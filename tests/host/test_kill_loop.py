@@ -21,7 +21,7 @@ from interlock.vocabulary.event import (
 from interlock.vocabulary.item import McpToolCallItem
 from tests.manifest import requirement
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 async def first_line(process: anyio.abc.Process) -> dict[str, object]:
     assert process.stdout is not None
     text = b""
-    with anyio.fail_after(40):
+    with anyio.fail_after(60):
         while b"\n" not in text:
             text += await process.stdout.receive()
     parsed: dict[str, object] = json.loads(text)
@@ -48,7 +48,7 @@ async def test_a_killed_hosts_thread_is_found_whole_and_can_go_on(open_host: Ope
         await process.wait()
         await process.aclose()
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while psutil.pid_exists(told["server"]):  # noqa: ASYNC110 -- the watchdog is another process
             await anyio.sleep(0.02)
 

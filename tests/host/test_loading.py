@@ -20,7 +20,7 @@ Servers = Callable[..., dict[str, ServerConfig]]
 async def nothing_is_left(host: Host) -> None:
     """The pool closes what was released in the background; everything else is gone already."""
     assert dict(host.loaded_threads) == {}
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while host._open.pool.reports():  # noqa: ASYNC110 -- processes end on their own time
             await anyio.sleep(0.01)
 
@@ -41,7 +41,7 @@ async def test_a_defect_in_one_thread_ends_that_thread_alone_and_is_logged(
 
         monkeypatch.setattr(Generations, "changed", broken)
         doomed = await host.start_thread()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await doomed.close()
 
         with pytest.raises(InvalidRequest, match="is closed"):
@@ -116,7 +116,7 @@ async def test_a_thread_is_closed_from_any_task_any_number_of_times(open_host: O
         thread = await host.start_thread(name="first")
         await thread.rename("second")
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 for _ in range(3):
                     tasks.start_soon(thread.close)
@@ -136,7 +136,7 @@ async def test_a_thread_that_is_closing_is_resumed_as_a_new_one_after_it_has_clo
         async def resume() -> None:
             resumed.append(await host.resume_thread(first.id))
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(first.close)
                 await anyio.lowlevel.checkpoint()

@@ -156,7 +156,7 @@ async def test_nothing_else_begins_while_the_model_writes_its_summary(place: Pat
         await say(thread, "one")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(thread.compact)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await asked.wait()
             for begin in (lambda: thread.start_turn("two"), thread.compact, lambda: thread.rollback(1)):
                 with pytest.raises(InvalidRequest, match="is being compacted"):
@@ -183,7 +183,7 @@ async def test_closing_a_thread_does_not_wait_for_a_summary(place: Path) -> None
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(compact)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await asked.wait()
                 await thread.close()
 

@@ -47,7 +47,7 @@ Servers = Callable[..., dict[str, ServerConfig]]
 NAME = {"type": "object", "properties": {"name": {"type": "string", "minLength": 1}}, "required": ["name"]}
 ASK = {"ask": {"message": "Who?", "requestedSchema": NAME}}
 ERAS = pytest.mark.parametrize("era", ["handshake", "stateless"])
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 def asking_tool(name: str = "ask", *more: dict[str, Any]) -> dict[str, Any]:

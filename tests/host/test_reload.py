@@ -247,7 +247,7 @@ async def test_a_watched_file_is_reloaded_when_it_changes_and_a_broken_one_is_to
         assert await tools_of(thread) == ["mcp__b__two"]
 
         files.write_text("[mcp_servers.b\n")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             warning = await anext(notice async for notice in notices if isinstance(notice, WarningNotice))
         assert "stays in use" in warning.message
         assert await tools_of(thread) == ["mcp__b__two"]
@@ -294,4 +294,4 @@ async def test_a_host_is_closed_in_the_middle_of_a_reload(
         await host.reload(hanging(servers, tmp_path / "never"))
         await until(lambda: any(report.status is ServerStatus.STARTING for report in thread.reports()))
         began = anyio.current_time()
-    assert anyio.current_time() - began < 10
+    assert anyio.current_time() - began < 60

@@ -35,7 +35,7 @@ async def test_a_step_waits_for_the_tools_of_required_servers_beyond_the_grace(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(take_a_step)
-            with anyio.fail_after(40):
+            with anyio.fail_after(60):
                 while not await asked.exists():  # noqa: ASYNC110 -- another process makes it
                     await anyio.sleep(0.01)
             assert not entered.is_set()

@@ -37,7 +37,7 @@ def notes(era: str, **settings: Any) -> dict[str, Any]:
 
 
 async def next_of(kind: type[Notice], notices: NoticeStream) -> Notice:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async for notice in notices:
             if isinstance(notice, kind):
                 return notice

@@ -50,7 +50,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 async def sampled(model: EndpointModel, request: ModelRequest = ASK) -> list[ModelEvent]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with aclosing(model.sample(request)) as events:  # type: ignore[type-var]  # it is a generator
             return [event async for event in events]
 
@@ -87,7 +87,7 @@ async def test_text_is_passed_on_while_the_answer_is_being_written(make: Make) -
         ScriptedEndpoint([Say("first"), Wait(gate), Say("second")]) as endpoint,
         aclosing(make(endpoint.base_url).sample(ASK)) as events,  # type: ignore[type-var]  # it is a generator
     ):
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             assert await anext(events) == TextDelta(text="first")
             gate.open()
             rest = [event async for event in events]

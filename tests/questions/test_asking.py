@@ -94,7 +94,7 @@ class Asker:
 
 @asynccontextmanager
 async def listened(asking: Asking) -> AsyncIterator[tuple[Listener, anyio.abc.TaskGroup]]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             async with asking.audience("thread") as questions:
                 yield questions, tasks
@@ -363,7 +363,7 @@ async def test_when_the_last_listener_leaves_open_questions_are_declined() -> No
     desk = Desk()
     asking = desk.open()
     asker = Asker()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks, asking.audience() as first:
             async with asking.audience() as second:
                 tasks.start_soon(asker.run, asking, elicitation())
@@ -386,7 +386,7 @@ async def test_a_listener_that_leaves_while_the_question_is_being_stored_decline
 
     desk.store.at[QuestionAsked] = hold
     asker = Asker()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             async with asking.audience():
                 tasks.start_soon(asker.run, asking, elicitation())
@@ -410,7 +410,7 @@ async def test_a_late_listener_is_shown_what_is_open_and_not_what_is_settled() -
 
 async def test_a_listener_for_a_turn_hears_its_end_and_one_for_the_thread_goes_on() -> None:
     asking = Desk().open()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with asking.audience() as for_turn, asking.audience("thread") as for_thread:
             asking.turn_ended()
             assert [question async for question in for_turn] == []
@@ -565,7 +565,7 @@ async def test_what_a_reviewer_passes_on_is_declined_when_everybody_left_meanwhi
 
     asking = Desk(reviewer=reviewer).open()
     asker = Asker()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             async with asking.audience():
                 tasks.start_soon(asker.run, asking, elicitation())

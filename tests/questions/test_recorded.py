@@ -79,7 +79,7 @@ async def test_policy_decides_as_recorded_and_nobody_is_asked(conversation: str)
 )
 async def test_answers_reach_the_server_as_recorded_unless_they_do_not_fit(conversation: str, unfit: list[int]) -> None:
     asking, refused = opened(Policy()), list[int]()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks, asking.audience("thread") as questions:
 
             async def answer(number: int, entry: dict[str, Any]) -> None:

@@ -49,7 +49,7 @@ async def everything_over_http() -> AsyncIterator[ServerConfig]:
     async with await anyio.open_process(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         lines = BufferedByteReceiveStream(process.stderr)
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not (match := re.match(rb"LISTENING (\d+)", await lines.receive_until(b"\n", 65536))):
                 pass
         url = f"http://127.0.0.1:{match[1].decode()}/mcp"

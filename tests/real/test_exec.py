@@ -40,7 +40,7 @@ required = true
 
 async def interlock(folder: Path, *arguments: str) -> tuple[int, str, str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "INTERLOCK_HOME": str(folder), "LOCAL_KEY": "k-123"}
-    with anyio.fail_after(50):
+    with anyio.fail_after(60):
         done = await anyio.run_process(
             [sys.executable, "-m", "interlock", *arguments], env=environment, cwd=folder, check=False
         )

@@ -39,7 +39,7 @@ def filled_in(form: Form) -> dict[str, Any]:
 
 async def ask(thread: Thread, tool: str, arguments: dict[str, Any], answer: Callable[[Question], Answer]) -> CallResult:
     results: list[CallResult] = []
-    with anyio.fail_after(50):
+    with anyio.fail_after(60):
         async with thread.audience("thread") as questions, thread.step() as step, anyio.create_task_group() as tasks:
 
             async def call() -> None:

@@ -137,7 +137,7 @@ async def test_a_named_server_that_is_still_starting_is_waited_for() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await server.reached.wait()
         assert answers == []
         assert server.gate is not None
@@ -220,7 +220,7 @@ async def test_servers_are_asked_side_by_side() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
-        with anyio.fail_after(5):  # both wait at the gate at the same time
+        with anyio.fail_after(60):  # both wait at the gate at the same time
             await slow.reached.wait()
             await other.reached.wait()
         gate.set()
@@ -296,7 +296,7 @@ async def test_cancelling_an_aggregate_cancels_every_server() -> None:
     waiting = [offering(name, gate=anyio.Event()) for name in ("a", "b")]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(everything, binding(*waiting))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             for server in waiting:
                 await server.reached.wait()
         tasks.cancel_scope.cancel()

@@ -95,7 +95,7 @@ async def writer_kept_busy(store: SqliteStore, path: Path) -> AsyncIterator[Task
             other.execute("BEGIN IMMEDIATE")
             tasks.start_soon(partial(store.append, "busy", [STARTED], after=0, at=0))
             await anyio.wait_all_tasks_blocked()
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 while not store._writer._queue.empty():
                     await anyio.lowlevel.checkpoint()
             yield tasks

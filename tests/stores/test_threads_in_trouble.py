@@ -14,7 +14,7 @@ from interlock.vocabulary.event import TurnEnded
 from tests.manifest import requirement
 from tests.stores.postgres_server import PostgresServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.anyio
 
 BIG = "x" * 200_000
 NOTE = "mcp__a__note"

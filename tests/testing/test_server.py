@@ -34,7 +34,7 @@ class Peer:
         await self._stdin.send(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def receive(self) -> dict[str, Any]:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             value: dict[str, Any] = json.loads(await self._lines.receive_until(b"\n", 1_000_000))
         return value
 
@@ -58,7 +58,7 @@ async def started(script: dict[str, Any], directory: Path) -> AsyncIterator[Peer
         yield Peer(process)
         assert process.stdin is not None
         await process.stdin.aclose()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await process.wait()
 
 
@@ -214,7 +214,7 @@ async def test_steps_before_a_method_can_fail_it_and_a_step_can_end_the_process(
     async with started(script, tmp_path) as peer:
         assert (await peer.ask("resources/list"))["error"]["message"] == "no shelves"
         await peer.send(id="d", method="tools/call", params={"name": "die"})
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             assert await peer.process.wait() == 3
     methods = [json.loads(line)["method"] for line in trace.read_text().splitlines()]
     assert methods == ["resources/list", "tools/call"]

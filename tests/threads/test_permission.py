@@ -100,7 +100,7 @@ async def listened(room: Room) -> AsyncIterator[None]:
                 room.asked.append(question)
                 await asking.answer(question.id, room.answers.pop(0))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer_all)
             await ready.wait()

@@ -45,7 +45,7 @@ class Watched:
         return list(self.refresher.pending)
 
     async def settled(self, *servers: str) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await self.refresher.settled(servers)
 
     async def idle(self) -> None:

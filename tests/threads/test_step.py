@@ -297,7 +297,7 @@ async def test_reads_run_at_once_and_a_write_runs_alone(tmp_path: Path) -> None:
         running.add(me)
         if len(running) == 2:
             met.set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await met.wait()  # the two first reads meet inside
         await anyio.lowlevel.checkpoint()
         assert running == {me} if me.startswith("save") else all(name.startswith("search") for name in running)
@@ -322,7 +322,7 @@ async def test_resource_tools_run_beside_each_other_and_beside_reading_tools(tmp
         inside += 1
         if inside == 3:
             met.set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await met.wait()
 
     async def searched(arguments: JsonObject | None) -> ToolResult:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = (sys.executable, "-m", "interlock")
-PATIENCE = 50.0
+PATIENCE = 60.0
 
 SCRIPT: dict[str, Any] = {
     "name": "scripted",

@@ -100,7 +100,6 @@ def test_the_demonstration_runs_from_the_command(shell: Shell) -> None:
     assert "interlock threads show" in done.output
 
 
-@pytest.mark.timeout(240)  # several processes one after another
 async def test_a_stored_thread_goes_on_with_another_turn(shell: Shell) -> None:
     async with ScriptedEndpoint(Say("first"), Say("second"), Say("third"), Say("fourth")) as endpoint:
         use(shell, endpoint)

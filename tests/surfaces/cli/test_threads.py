@@ -13,7 +13,7 @@ from interlock.vocabulary.item import McpToolCallItem
 from tests.manifest import requirement
 from tests.surfaces.cli.shell import Done, Shell
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]  # several processes one after another
+pytestmark = pytest.mark.anyio
 
 
 async def run(shell: Shell, *arguments: str, stdin: str = "") -> Done:

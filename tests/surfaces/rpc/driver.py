@@ -18,7 +18,7 @@ from interlock.surfaces.rpc.table import METHODS
 from interlock.surfaces.rpc.transport import TooLong
 from tests.surfaces.rpc.validation import problems_of_news, problems_of_result
 
-PATIENCE = 45.0
+PATIENCE = 60.0
 Message = dict[str, Any]
 
 

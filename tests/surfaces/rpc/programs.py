@@ -14,7 +14,7 @@ from interlock.testing import Call, Say, ScriptedEndpoint
 
 COMMAND = (sys.executable, "-m", "interlock", "app-server")
 INTERLOCK = Path(sys.executable).parent / "interlock"
-PATIENCE = 45.0
+PATIENCE = 60.0
 
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 ASKING: dict[str, Any] = {

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def ended(client: Driver) -> Any:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while client.transport.closed is False:
             await client.transport.news.wait()
     return client.transport.closed
@@ -101,7 +101,7 @@ async def test_a_batch_is_answered_in_one(serve: Serve) -> None:
     async with serve() as desk:
         client = await desk.connect()
         client.send([{"id": "a", "method": "model/list"}, {"id": "b", "method": "nope"}, {"method": "x"}, 7])
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not (batches := [json.loads(f) for f in client.transport.sent if f.startswith(b"[")]):
                 await client.transport.news.wait()
         (batch,) = batches
@@ -116,11 +116,11 @@ async def test_a_client_that_goes_away_takes_its_requests_along(serve: Serve, tm
         client = await desk.connect()
         thread_id = (await client.request("thread/start"))["thread"]["id"]
         client.begin("mcpServer/resource/read", {"server": "s", "uri": "s://one", "threadId": thread_id})
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while not gate.exists():  # noqa: ASYNC110 -- another process makes it
                 await anyio.sleep(0.01)
         client.end()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while b"notifications/cancelled" not in trace.read_bytes():  # noqa: ASYNC110 -- the same
                 await anyio.sleep(0.01)
 

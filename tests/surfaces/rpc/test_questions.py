@@ -108,7 +108,7 @@ async def test_the_last_client_that_leaves_declines_what_is_open(serve: Serve) -
         thread_id = await begin(client)
         await asked(client)
         client.end()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             turn: dict[str, Any] = {"status": "inProgress"}
             while turn["status"] == "inProgress":  # nobody is left who would hear of its end
                 read = await other.request("thread/read", threadId=thread_id, includeTurns=True)
@@ -127,7 +127,7 @@ async def test_a_turn_that_ends_meanwhile_cancels_the_question(serve: Serve, tmp
         assert await client.news("serverRequest/resolved", requestId=request["id"])
         client.send({"id": request["id"], "result": {"action": "accept", "content": {"name": "late"}}})
         assert (await client.news("turn/completed"))["turn"]["status"] == "interrupted"
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while b'"cancel"' not in trace.read_bytes():  # noqa: ASYNC110 -- another process writes it
                 await anyio.sleep(0.01)
         assert b"late" not in trace.read_bytes()
@@ -164,7 +164,7 @@ async def test_a_client_that_leaves_does_not_answer_for_the_others(serve: Serve)
 
 
 async def settled(desk: Desk, client: Driver) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while client.transport.closed is False:
             await client.transport.news.wait()
 

@@ -29,7 +29,7 @@ NOTES: dict[str, Any] = {
 
 async def no_process_is_left(desk: Desk) -> None:
     """A server that was started for one request ends behind its answer."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while any(r.process_id for r in desk.server.application.host.reports()):  # noqa: ASYNC110 -- a process ends
             await anyio.sleep(0.01)
 
@@ -368,7 +368,7 @@ async def test_requests_about_one_thread_are_served_in_the_order_in_which_they_c
         client.begin("turn/start", {"threadId": thread_id, "input": [{"type": "text", "text": "go"}]})
         client.end()
         await client.news("turn/completed")
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while client.transport.closed is False:
                 await client.transport.news.wait()
 

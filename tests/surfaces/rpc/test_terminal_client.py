@@ -106,7 +106,6 @@ def terminal(address: str, folder: Path) -> Iterator[Terminal]:
 
 
 @requirement("RPC-7", "RPC-5")
-@pytest.mark.timeout(240)
 @pytest.mark.skipif(not CODEX, reason="INTERLOCK_CODEX names no client; see the module's docstring")
 async def test_the_terminal_client_shows_the_call_and_the_form_and_ends_the_turn(tmp_path: Path) -> None:
     answered: list[RecordedRequest] = []

@@ -61,7 +61,7 @@ async def test_a_unix_socket_is_for_its_user_alone_and_serves_several_connection
             for _, writer in pairs:
                 writer.write(lines(INITIALIZE, READ))
             for reader, writer in pairs:
-                with anyio.fail_after(45):
+                with anyio.fail_after(60):
                     answers = [json.loads(await reader.readline()) for _ in range(2)]
                 assert answers[1]["result"]["contents"] == [CONTENT]
                 writer.close()
@@ -91,7 +91,7 @@ async def test_a_turn_with_a_question_over_websocket(tmp_path: Path) -> None:
                         if message.get("id") == identity and "method" not in message:
                             return message["result"]
 
-                with anyio.fail_after(45):
+                with anyio.fail_after(60):
                     await request(1, "initialize", INITIALIZE["params"])
                     thread_id = (await request(2, "thread/start", {}))["thread"]["id"]
                     said = [{"type": "text", "text": "go"}]
@@ -159,7 +159,7 @@ async def upgrade(address: str, *headers: str, more: bytes = b"") -> bytes:
     usual = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
     key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
     writer.write("\r\n".join(("GET / HTTP/1.1", *headers, *usual, key, "", "")).encode())
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         heard = await reader.readline()
         if more:
             writer.write(more)
