@@ -88,5 +88,5 @@ def test_a_message_that_says_nothing_is_no_last_message(raw: str) -> None:
 @requirement("MEM-2", "MEM-4")
 def test_plan_mode_counts_for_the_finished_message_too() -> None:
     raw = "<proposed_plan>\na\n</proposed_plan>\n"
-    assert finished_message(raw, plan_mode=True) == FinishedMessage(text="")
+    assert finished_message(raw, plan_mode=True) == FinishedMessage(text="", plan="a\n")
     assert finished_message(raw).last_message == raw

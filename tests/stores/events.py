@@ -65,7 +65,7 @@ calls = st.builds(
     duration=st.none() | tokens,
 )
 messages = st.builds(item.UserMessageItem, id=text, content=many(parts)) | st.builds(
-    item.AgentMessageItem, id=text, text=text, citation=st.none() | objects
+    item.AgentMessageItem, id=text, text=text, citation=st.none() | objects, plan=st.none() | text
 )
 labels: dict[str, Any] = {"name": text, "title": words, "description": words, "required": st.booleans()}
 amounts = st.none() | tokens | st.floats(allow_nan=False, allow_infinity=False)

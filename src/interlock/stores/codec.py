@@ -109,7 +109,7 @@ MESSAGE_ITEM = Union(
         item.UserMessageItem: ("user", Record(item.UserMessageItem, {"id": TEXT, "content": Many(PART)})),
         item.AgentMessageItem: (
             "agent",
-            Record(item.AgentMessageItem, {"id": TEXT, "text": TEXT, "citation": OBJECT}),
+            Record(item.AgentMessageItem, {"id": TEXT, "text": TEXT, "citation": OBJECT, "plan": TEXT}),
         ),
     }
 )

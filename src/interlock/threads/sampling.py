@@ -51,6 +51,9 @@ class Sampling:
     """What may be shown of it."""
     _planned: list[Delta] = field(default_factory=list[Delta])
     """Pieces of plans that nobody has taken yet."""
+    _shown: list[str] = field(default_factory=list[str])
+    _proposed: list[str] = field(default_factory=list[str])
+    """What people have seen so far of the message that is being written, and of its plan."""
 
     @property
     def calls(self) -> tuple[CallEntry, ...]:
@@ -92,14 +95,18 @@ class Sampling:
         return (*((entries,) if self.entries else ()), *self._messages_completed(), *usage)
 
     def broken_off(self) -> tuple[Event, ...]:
-        """The facts of one that did not: finished messages, which people have read.
+        """The facts of one that did not: messages, as far as people have read them.
 
-        Calls were not made, and a provider refuses reasoning without what followed it, so both go.
+        Calls were not made, and a provider refuses reasoning without what followed it, so both go. A message that was
+        not finished stays for people only: no model is shown the half of one as its own.
         """
         said = tuple(entry for entry in self.entries if isinstance(entry, AssistantEntry))
-        if not said:
-            return ()
-        return (EntriesRecorded(turn_id=self.turn_id, entries=said), *self._messages_completed())
+        entries = (EntriesRecorded(turn_id=self.turn_id, entries=said),) if said else ()
+        if self._shown or self._proposed:
+            plan = "".join(self._proposed) or None
+            self.messages.append(AgentMessageItem(id=self._message_id(), text="".join(self._shown), plan=plan))
+            self._begin_message()
+        return (*entries, *self._messages_completed())
 
     def _messages_completed(self) -> tuple[MessageCompleted, ...]:
         return tuple(MessageCompleted(turn_id=self.turn_id, item=item) for item in self.messages)
@@ -109,16 +116,25 @@ class Sampling:
         self.entries.append(entry)
         message = finished_message(entry.text, plan_mode=self.plan_mode)
         citation = None if message.citation is None else message.citation.json()
-        self.messages.append(AgentMessageItem(id=self._message_id(), text=message.text, citation=citation))
+        item = AgentMessageItem(id=self._message_id(), text=message.text, citation=citation, plan=message.plan)
+        self.messages.append(item)
         rest = self._delta(self._filter().finish())
-        self._writing = self._visible = None
+        self._begin_message()
         return rest
+
+    def _begin_message(self) -> None:
+        self._writing = self._visible = None
+        self._shown, self._proposed = [], []
 
     def _delta(self, visible: str) -> Delta | None:
         plan = self._filter().take_plan()
         if plan:
             self._planned.append(Delta(self._message_id(), plan))
-        return Delta(self._message_id(), visible) if visible else None
+            self._proposed.append(plan)
+        if not visible:
+            return None
+        self._shown.append(visible)
+        return Delta(self._message_id(), visible)
 
     def _filter(self) -> VisibleText:
         if self._visible is None:

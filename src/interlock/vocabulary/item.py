@@ -69,12 +69,16 @@ class UserMessageItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMessageItem:
-    """One finished message of the model, as people may see it."""
+    """One message of the model, as people may see it: whole, or what was said of it until its turn was cut off.
+
+    `plan` is what it proposes in plan mode, which its text leaves out (MEM-2).
+    """
 
     id: str
     text: str
     citation: JsonObject | None = None
     """Memory citation of the message: {"entries": […], "rolloutIds": […]} (MEM-4)."""
+    plan: str | None = None
 
 
 ThreadItem: TypeAlias = McpToolCallItem | UserMessageItem | AgentMessageItem

@@ -1,5 +1,6 @@
 """Threads, turns, servers and resources through the app server, every message checked against the schemas."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -9,7 +10,7 @@ from interlock.testing import Call, Gate, Say, ScriptedModel, Wait
 from interlock.vocabulary.conversation import TextDelta
 from tests.manifest import requirement
 from tests.surfaces.rpc.conftest import READ_ONLY, Serve
-from tests.surfaces.rpc.driver import Desk, Refused
+from tests.surfaces.rpc.driver import Desk, Driver, Refused
 
 pytestmark = pytest.mark.anyio
 
@@ -437,6 +438,62 @@ async def test_a_plan_is_an_item_of_its_own_and_plan_mode_holds_for_later_turns(
             assert started.count("plan") == 1
         settings = (await client.news("thread/settings/updated"))["threadSettings"]
         assert settings["collaborationMode"]["mode"] == "plan"
+        await found_again(client, thread_id)
+
+
+async def found_again(client: Driver, thread_id: str) -> None:
+    """Every item whose end was told is read later as it was told, by every way of reading, in pages of one too."""
+    told = [m["params"] for m in client.hear() if m.get("method") == "item/completed"]
+    expected = {(p["turnId"], p["item"]["id"]): p["item"] for p in told if p["threadId"] == thread_id}
+    thread = (await client.request("thread/read", threadId=thread_id, includeTurns=True))["thread"]
+    assert {(turn["id"], item["id"]): item for turn in thread["turns"] for item in turn["items"]} == expected
+    listed, cursor = list[Any](), None
+    while True:
+        page = await client.request("thread/items/list", threadId=thread_id, limit=1, cursor=cursor)
+        listed += [((entry["turnId"], entry["item"]["id"]), entry["item"]) for entry in page["data"]]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            break
+    assert len(listed) == len(expected)
+    assert dict(listed) == expected
+
+
+class Hesitating:
+    """A model that says half of a plan and of a message, and then waits for ever."""
+
+    name, provider = "half", "scripted"
+
+    def __init__(self) -> None:
+        self.said = anyio.Event()
+
+    async def sample(self, request: Any) -> AsyncIterator[Any]:
+        yield TextDelta(text="First\n<proposed_plan>\n1. begin\n</proposed_plan>\nand th")
+        self.said.set()
+        await anyio.sleep_forever()
+
+
+@requirement("MEM-2", "HIS-1")
+@pytest.mark.parametrize("plan", [True, False])
+async def test_what_was_heard_of_a_message_whose_turn_is_cut_off_is_found_again(serve: Serve, plan: bool) -> None:
+    model = Hesitating()
+    async with serve(model=model) as desk:
+        client = await desk.connect()
+        thread_id = (await client.request("thread/start"))["thread"]["id"]
+        mode = {"mode": "plan" if plan else "default", "settings": {"model": ""}}
+        said = [{"type": "text", "text": "go"}]
+        start = await client.request("turn/start", threadId=thread_id, input=said, collaborationMode=mode)
+        turn = start["turn"]["id"]
+        await model.said.wait()
+        await client.request("turn/interrupt", threadId=thread_id, turnId=turn)
+        assert (await client.completion(turn))["status"] == "interrupted"
+        ended = [m["params"]["item"] for m in client.messages if m.get("method") == "item/completed"]
+        heard = "".join(m["params"]["delta"] for m in client.messages if m.get("method") == "item/agentMessage/delta")
+        (message,) = [item for item in ended if item["type"] == "agentMessage"]
+        assert message["text"] == heard
+        assert heard.endswith("and th")
+        assert [item["text"] for item in ended if item["type"] == "plan"] == (["1. begin\n"] if plan else [])
+        await found_again(client, thread_id)
+        assert desk.server.application.loaded(thread_id).thread.state.entries[1:] == ()
 
 
 PICTURE = {"type": "image", "url": "data:image/png;base64,AAE="}

@@ -152,7 +152,7 @@ NOTIFICATIONS: Final[Mapping[str, tuple[Any, str]]] = {
     "item/started": (ItemStarted, "A message or call began."),
     "item/completed": (ItemCompleted, "A message or call ended; its item is whole now."),
     "item/agentMessage/delta": (Delta, "A piece of the text of a message that is being written."),
-    "item/plan/delta": (Delta, "A piece of a plan that is proposed in plan mode; the item is not kept."),
+    "item/plan/delta": (Delta, "A piece of a plan that is proposed in plan mode."),
     "item/mcpToolCall/progress": (CallProgress, "A running call told its progress."),
     "mcpServer/startupStatus/updated": (StartupStatus, "A server of a thread is starting, ready, or failed."),
     "serverRequest/resolved": (RequestResolved, "A question is settled; its prompt can go."),

@@ -4,7 +4,8 @@ Owns: how a thread, a turn and an item look to a client (RPC-1, LIF-2).
 Never: waits, reads the store, or decides anything.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, assert_never
 
 from interlock.surfaces.rpc import shapes
@@ -65,6 +66,16 @@ def agent_message(item_id: str, text: str, citation: JsonObject | None = None) -
         else {"entries": list(citation.get("entries", ())), "threadIds": list(citation.get("rolloutIds", ()))},
         "delivery": None,
     }
+
+
+def shapes_of(item: ThreadItem) -> tuple[tuple[str, Callable[[], shapes.ThreadItem]], ...]:
+    """The items that clients know for one of ours, with their ids: a plan is an item of its own, which follows what
+    was said before it."""
+    own = (item.id, partial(item_shape, item))
+    if not isinstance(item, AgentMessageItem) or item.plan is None:
+        return (own,)
+    proposed = (plan_of(item.id), partial(plan, plan_of(item.id), item.plan))
+    return (own, proposed) if item.text.strip() else (proposed, own)
 
 
 def plan_of(message_id: str) -> str:
@@ -174,7 +185,7 @@ def turn_error(sentence: str | None) -> shapes.TurnError:
 def _items(turn: TurnState, view: shapes.ItemsView) -> list[shapes.ThreadItem]:
     match view:
         case "full":
-            return [item_shape(item) for item in turn.items]
+            return [shape() for item in turn.items for _, shape in shapes_of(item)]
         case "summary":
             said = [item for item in turn.items if isinstance(item, UserMessageItem)]
             answers = [item for item in turn.items if isinstance(item, AgentMessageItem)]

@@ -160,8 +160,18 @@ class Translator:
         completed = self._item("item/completed", event.turn_id, item, "completedAtMs", at)
         if isinstance(item, AgentMessageItem):
             self._last_message = completed[1]["item"]
-            yield from self._end_writing(projection.plan_of(item.id), event.turn_id, at)
+            yield from self._plan(item, event.turn_id, at)
         yield completed
+
+    def _plan(self, item: AgentMessageItem, turn_id: str, at: int) -> News:
+        """The whole plan of a message that is whole, whatever was heard of it before."""
+        item_id, begun = projection.plan_of(item.id), self._writing
+        if item.plan is not None:
+            if item_id not in begun:
+                begun[item_id] = projection.plan(item_id, "")
+                yield "item/started", self._about(turnId=turn_id, item={**begun[item_id]}, startedAtMs=at)
+            begun[item_id]["text"] = item.plan
+        yield from self._end_writing(item_id, turn_id, at)
 
     def _delta(self, notice: DeltaNotice | PlanNotice, now: int) -> News:
         """Notices and events come on two ways; a message begins only in its turn, after what went before it."""
