@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.configuration import Configuration, TrustStore, home_folder, load, refuse_windows
-from interlock.configuration.load import project_files
+from interlock.configuration.load import places, project_files
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.server import HttpTransport, StdioTransport
 from tests.manifest import requirement
@@ -277,3 +277,18 @@ def test_windows_is_refused_with_a_way_out() -> None:
     refuse_windows("darwin")
     with pytest.raises(InvalidRequest, match=r"cannot run on Windows.*use Linux, macOS or WSL"):
         refuse_windows("win32")
+
+
+@requirement("CFG-1", "CFG-3")
+@pytest.mark.parametrize("named", ["home/config.toml", "project/.interlock.toml", "here/../home/config.toml"])
+def test_a_file_that_is_named_though_it_is_read_anyway_is_read_once(tmp_path: Path, named: str) -> None:
+    for folder in ("home", "project", "here"):
+        (tmp_path / folder).mkdir()
+    file = tmp_path / named
+    file.write_text('modle = "m"\napproval_policy = "never"\n[mcp_servers.a]\ncommand = "x"\ncomand = "y"\n')
+    read = {"home": tmp_path / "home", "project": tmp_path / "project", "environment": {}}
+    configuration = load(file, **read)
+    assert [problem.key for problem in configuration.problems] == ["modle", "comand"]
+    assert configuration.files == (str(file),)
+    assert configuration.policy.approval == "never"  # the user named it: a project's file, too, may decide then
+    assert [len(places_of_one) for places_of_one in places(file, **read).values()] == [1]

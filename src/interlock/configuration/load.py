@@ -54,7 +54,7 @@ def load(
         environment: where references to variables are looked up.
 
     What is None is not read: `load("interlock.toml")` reads that file only. Without any of the three, the home folder
-    of `environment` is read.
+    of `environment` is read. A file that is named and lies in one of the other places is read once, as the named one.
 
     Raises:
         InvalidRequest: a file cannot be read or is malformed as a whole; the message has file, line and column.
@@ -119,15 +119,22 @@ def _layers(
 ) -> list[_Layer]:
     if path is None and home is None and project is None:
         home = home_folder(environment)
+    named = None if path is None else Path(path)
     layers: list[_Layer] = []
-    if home is not None and (Path(home) / HOME_FILE).exists():
-        layers.append(_read(Path(home) / HOME_FILE, environment))
+    if home is not None and (file := Path(home) / HOME_FILE).exists() and not _same(file, named):
+        layers.append(_read(file, environment))
     if project is not None:
         store = TrustStore(Path(home) if home is not None else home_folder(environment))
-        layers += [_read_if_trusted(file, store, environment) for file in project_files(project)]
-    if path is not None:
-        layers.append(_read(Path(path), environment))
+        files = [file for file in project_files(project) if not _same(file, named)]
+        layers += [_read_if_trusted(file, store, environment) for file in files]
+    if named is not None:
+        layers.append(_read(named, environment))
     return layers
+
+
+def _same(file: Path, named: Path | None) -> bool:
+    """Whether `file` is the one that was named: it is read once then, in the named one's place."""
+    return named is not None and named.exists() and file.samefile(named)
 
 
 def watchable_files(
