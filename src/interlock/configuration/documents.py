@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.json import fault
 
 MAXIMUM_FILE = 8 * 1024 * 1024
 """Bytes; far above any configuration that a person wrote."""
@@ -18,8 +19,8 @@ MAXIMUM_FILE = 8 * 1024 * 1024
 _TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
-def read_bytes(file: Path) -> bytes:
-    """The content of a file.
+def read_bytes(file: Path, what: str = "the configuration file") -> bytes:
+    """The content of a file; `what` names it in an error.
 
     Raises:
         InvalidRequest: it does not exist, cannot be read, or is larger than MAXIMUM_FILE.
@@ -29,10 +30,10 @@ def read_bytes(file: Path) -> bytes:
             content = stream.read(MAXIMUM_FILE + 1)
     except OSError as error:
         raise InvalidRequest(
-            f"cannot read the configuration file {file}: {(error.strerror or 'unreadable').lower()}; check the path"
+            f"cannot read {what} {file}: {(error.strerror or 'unreadable').lower()}; check the path"
         ) from error
     if len(content) > MAXIMUM_FILE:
-        raise InvalidRequest(f"cannot read the configuration file {file}: it is larger than {MAXIMUM_FILE} bytes")
+        raise InvalidRequest(f"cannot read {what} {file}: it is larger than {MAXIMUM_FILE} bytes")
     return content
 
 
@@ -77,7 +78,7 @@ def _parse_json(file: Path, text: str) -> dict[str, Any]:
     try:
         document = json.loads(without_comments(text))
     except json.JSONDecodeError as error:
-        _malformed(file, error.lineno, error.colno, _lower(error.msg))
+        _malformed(file, error.lineno, error.colno, fault(error))
     except RecursionError:
         raise InvalidRequest(f"cannot read {file}: it is nested too deeply") from None
     if not isinstance(document, dict):

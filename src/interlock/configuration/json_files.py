@@ -143,8 +143,8 @@ class Dialect:
 
     def _from_environment(self, name: str, default: Any, sources: list[str]) -> str | None:
         value = self.environment.get(name)
-        if value is None or (not value and default is not None):  # as in a shell, `:-` also replaces an empty value
-            return default if isinstance(default, str) else value
+        if not value and isinstance(default, str):  # as in a shell, `:-` also replaces an empty value
+            return default
         sources.append(f"environment variable {name}")
         return value
 

@@ -80,7 +80,7 @@ def build_server(
     """The configured server, with all that was found wrong; it has a `problem` when something is fatal."""
     findings = Findings(str(source.file), f"{source.heading}.{shown(name)}")
     if not NAME.fullmatch(name):
-        findings.refuse(None, "a server's name may hold only letters, digits, _ and -; rename the table")
+        findings.refuse(None, "a server's name may hold only letters, digits, _ and -; rename it")
     if not isinstance(table, Mapping):
         findings.refuse(None, "must be a table")
         table = {}

@@ -75,7 +75,7 @@ class _Coming:
         if self._open_turn is not None:
             return f"turn '{self._open_turn}' is running, and only ended turns can be rolled back; interrupt it first"
         if not 1 <= turns <= self._folded.turn_count:
-            return f"it has {self._folded.turn_count} turns, and {turns} cannot be rolled back"
+            return f"it has fewer turns ({self._folded.turn_count}) than shall be rolled back ({turns})"
         return None
 
     def _start_call(self, call_id: str) -> str | None:

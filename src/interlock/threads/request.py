@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from interlock.vocabulary.errors import InvalidRequest
-from interlock.vocabulary.json import JsonObject, JsonValue
+from interlock.vocabulary.json import JsonObject, JsonValue, fault
 
 ARGUMENTS_LIMIT = 16 * 1024 * 1024
 """Bytes of JSON that one call may carry: far above what a model writes, below a server's usual line limit."""
@@ -103,7 +103,7 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_not_json, parse_float=_finite
 def _reason(error: Exception) -> str:
     match error:
         case json.JSONDecodeError():
-            return f"{error.msg.lower()} at character {error.pos}"
+            return f"{fault(error)} at character {error.pos}"
         case RecursionError():
             return "nested too deeply"
         case UnicodeEncodeError():

@@ -1,4 +1,4 @@
-"""Names for decoded JSON, and the two ways in which it is written.
+"""Names for decoded JSON, the two ways in which it is written, and the words for what is none.
 
 Owns: the aliases by which every room speaks of JSON that came from outside; its compact and its canonical text.
 Never: parses or validates.
@@ -45,6 +45,12 @@ def ordered(value: JsonValue) -> JsonValue:
         return orjson.loads(orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS))
     except orjson.JSONEncodeError:
         return json.loads(_write_anything(value, sort_keys=True))
+
+
+def fault(error: json.JSONDecodeError) -> str:
+    """What is wrong with a text that is no JSON, without the place, to stand in a sentence: "unterminated string"."""
+    words = error.msg[:1].lower() + error.msg[1:]
+    return words.removesuffix(" at").removesuffix(" starting")  # the parser's own words lead over to the place
 
 
 def _write(value: JsonValue, *, sort_keys: bool) -> str:

@@ -97,7 +97,7 @@ async def test_a_prompt_that_is_no_text_is_one_sentence(here: Shell) -> None:
     )
     assert (done.returncode, done.stderr.decode()) == (
         2,
-        "error: cannot take the prompt from stdin: byte 2 is no UTF-8 text\n",
+        "error: cannot take the prompt from stdin: byte 2 is not UTF-8; convert it\n",
     )
 
 
@@ -163,7 +163,7 @@ async def test_a_schema_that_is_none_is_refused_before_anything_is_started(here:
 async def test_an_absent_schema_is_named(here: Shell) -> None:
     done = await run(here, "exec", "count", "--output-schema", "absent.json")
     assert (done.status, done.errors.count("\n")) == (2, 1)
-    assert "absent.json: no such file or directory" in done.errors
+    assert "cannot read the output schema absent.json: no such file or directory; check the path" in done.errors
 
 
 # ---- Chat Completions

@@ -199,6 +199,7 @@ def test_a_tool_that_is_filtered_out_cannot_be_called(shell: Shell) -> None:
         (1, ["mcp", "tools", "silent"], ['server "silent" did not answer within 0.2 s; raise']),
         (2, ["mcp", "call", "good", "ecco"], ["the server good has no tool 'ecco'; did you mean echo?"]),
         (2, ["mcp", "call", "good", "echo", '{"a": '], ["the arguments", "line 1, column 7", "write a JSON object"]),
+        (2, ["mcp", "call", "good", "echo", '{"a'], ["arguments: unterminated string at line 1, column 2; write"]),
         (2, ["mcp", "call", "good", "echo", "[1]"], ["the arguments: they must be a JSON object"]),
         (2, ["mcp", "resources", "--cursor", "x"], ["cannot use --cursor without a server", "name the SERVER"]),
         (2, ["mcp", "read", "good", "  "], ["without a URI", "`interlock mcp resources good` lists them"]),

@@ -78,6 +78,7 @@ def test_a_template_is_filled_in_and_read(docs: Shell) -> None:
     ("arguments", "status", "part"),
     [
         (["complete", "docs", "a"], 2, "give either --prompt NAME or --template TEMPLATE"),
+        (["complete", "docs", "a", "--prompt", "x", "--template", "docs://{a}"], 2, "an argument of two things"),
         (["complete", "docs", "a", "--template", "docs://{b}"], 2, "has no variable 'a'; it has b"),
         (["complete", "docs", "a", "--template", "docs://{"], 2, "a brace has no partner"),
         (["complete", "plain", "a", "--prompt", "x"], 1, "does not offer completion/complete"),

@@ -7,7 +7,8 @@ import anyio.to_thread
 import pytest
 
 from interlock import Host
-from interlock.testing import Say, ScriptedEndpoint, ScriptedModel
+from interlock.testing import Fail, Say, ScriptedEndpoint, ScriptedModel
+from interlock.vocabulary.errors import ModelFailed
 from interlock.vocabulary.event import CallStarted, TurnStarted
 from interlock.vocabulary.item import McpToolCallItem
 from tests.manifest import requirement
@@ -56,14 +57,14 @@ async def test_resume_shows_what_was_interrupted(shell: Shell, talk: str) -> Non
     await kill(shell, talk)
     done = await run(shell, "threads", "resume", talk[:20])
     assert done.status == 0
-    assert "its last turn of 3 was interrupted" in done.errors
+    assert "3 turns: the last one was interrupted" in done.errors
     assert f"interlock exec --thread {talk} PROMPT" in done.errors
     assert "c1" in done.output
     assert "whether it took effect is unknown" in done.output
     again = await run(shell, "threads", "resume", talk)
     assert (again.status, again.output) == (0, done.output)
     await run(shell, "threads", "rollback", talk)
-    assert "the last of its 2 turns was not interrupted" in (await run(shell, "threads", "resume", talk)).errors
+    assert "2 turns: the last one was not interrupted" in (await run(shell, "threads", "resume", talk)).errors
 
 
 @requirement("LIF-1")
@@ -82,7 +83,26 @@ async def test_rollback_drops_the_last_turns(shell: Shell, talk: str) -> None:
     assert (done.status, await turns(shell, talk)) == (0, 1)
     done = await run(shell, "threads", "rollback", talk, "-n", "2")
     assert done.status == 2
-    assert "it has 1 turns" in done.errors
+    assert "it has fewer turns (1) than shall be rolled back (2)" in done.errors
+
+
+async def test_show_tells_how_the_last_turn_that_counts_ended(shell: Shell) -> None:
+    model = ScriptedModel(Say("a"), Fail(ModelFailed("the line went dead")))
+    async with Host(store=store(shell), model=model) as host:
+        thread = await host.start_thread()
+        for text in ("one", "two"):
+            await (await thread.start_turn(text)).finished()
+    failed = await run(shell, "threads", "show", thread.id)
+    assert (failed.status, failed.output.splitlines()[-1]) == (0, "(no message)")
+    assert f"thread {thread.id}, 2 turns, updated" in failed.errors
+    assert failed.errors.endswith("the last turn failed: the line went dead\n")
+    await kill(shell, thread.id)
+    assert "the last turn has not ended" in (await run(shell, "threads", "show", thread.id)).errors
+    assert "2 turns now" in (await run(shell, "threads", "rollback", thread.id)).errors  # which ends it first
+    assert "1 turn now" in (await run(shell, "threads", "rollback", thread.id)).errors
+    rest = await run(shell, "threads", "show", thread.id)
+    assert rest.output.splitlines()[-1] == "a"
+    assert rest.errors.count("\n") == rest.errors.count("thread ") + rest.errors.count("no tool was called")
 
 
 async def test_fork_prints_the_id_of_the_new_thread(shell: Shell, talk: str) -> None:
@@ -117,7 +137,8 @@ async def test_what_export_writes_import_takes(shell: Shell, talk: str) -> None:
     assert await turns(shell, copy) == 2
     assert (await run(shell, "threads", "delete", talk, "--yes")).status == 0
     assert (await run(shell, "threads", "import", str(file))).output.strip() == talk
-    assert (await run(shell, "threads", "import", str(shell.folder / "nothing"))).status == 2
+    absent = await run(shell, "threads", "import", str(shell.folder / "nothing"))
+    assert (absent.status, "nothing: no such file or directory; check the path" in absent.errors) == (2, True)
 
 
 async def test_delete_asks_first_and_only_at_a_terminal(shell: Shell, talk: str) -> None:

@@ -84,14 +84,18 @@ def read_answers(file: Path) -> AnswerFile:
         entries = TypeAdapter(list[Entry]).validate_python(document if isinstance(document, list) else [document])
     except OSError as error:
         raise InvalidRequest(
-            f"cannot read the answers in {file}: {(error.strerror or 'unreadable').lower()}"
+            f"cannot read the answers in {file}: {(error.strerror or 'unreadable').lower()}; check the path"
         ) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise InvalidRequest(f"cannot use the answers in {file}: {place}: {first['msg'].lower()}") from error
+        raise InvalidRequest(
+            f"cannot use the answers in {file}: {place}: {first['msg'].lower()}; correct the file"
+        ) from error
     except ValueError as error:
-        raise InvalidRequest(f"cannot read the answers in {file}: it is not JSON ({error})") from error
+        raise InvalidRequest(
+            f"cannot read the answers in {file}: it is not JSON ({error}); correct the file"
+        ) from error
     return AnswerFile(tuple(entries))
 
 

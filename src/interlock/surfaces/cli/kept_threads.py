@@ -15,7 +15,16 @@ import anyio.to_thread
 from interlock.host.host import Host
 from interlock.stores import open_store
 from interlock.surfaces.cli.opening import home, read_configuration
-from interlock.surfaces.cli.output import Table, at_terminal, one_line, print_json, print_table, print_text, say
+from interlock.surfaces.cli.output import (
+    Table,
+    at_terminal,
+    counted,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+    say,
+)
 from interlock.surfaces.cli.stored_threads import STORE_FILE, find_thread, time_text
 from interlock.threads.thread import Thread
 from interlock.vocabulary.errors import InvalidRequest
@@ -44,11 +53,11 @@ async def resume(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
             }
         )
         return
-    turns = len(resumed.state.turns)
+    turns = counted(len(resumed.state.turns), "turn")
     if left is None:
-        say(f"thread {record.thread_id}: the last of its {turns} turns was not interrupted")
+        say(f"thread {record.thread_id}, {turns}: the last one was not interrupted")
     else:
-        say(f"thread {record.thread_id}: its last turn of {turns} was interrupted")
+        say(f"thread {record.thread_id}, {turns}: the last one was interrupted")
         rows = [(item.id, item.server, item.tool, item.error.message if item.error else "") for item in interrupted]
         print_table(Table(("call", "server", "tool", "what is known"), rows, "no call was running"))
     for question in questions:
@@ -64,7 +73,7 @@ async def fork(thread: str, turn: str | None, closing: AsyncExitStack) -> None:
 async def rollback(thread: str, turns: int, closing: AsyncExitStack) -> None:
     resumed = await _resume(thread, closing)
     await resumed.rollback(turns)
-    say(f"thread {resumed.id} has {len(resumed.state.turns)} turns now")
+    say(f"thread {resumed.id} has {counted(len(resumed.state.turns), 'turn')} now")
 
 
 async def compact(thread: str, model: str | None, config: Path | None, closing: AsyncExitStack) -> None:
@@ -161,6 +170,8 @@ async def _lines(file: Path) -> AsyncIterator[str]:
             for line in lines:
                 yield line
     except OSError as error:
-        raise InvalidRequest(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from error
+        raise InvalidRequest(
+            f"cannot import {file}: {(error.strerror or str(error)).lower()}; check the path"
+        ) from error
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"cannot import {file}: it is not UTF-8, so no export") from error

@@ -19,6 +19,7 @@ from interlock.surfaces.cli.output import at_terminal, complain, print_json, pri
 from interlock.surfaces.cli.standard_input import read_standard_input
 from interlock.vocabulary.conversation import TextPart
 from interlock.vocabulary.errors import InvalidRequest, NotPermitted
+from interlock.vocabulary.json import fault
 from interlock.vocabulary.snapshot import ServerView
 from interlock.vocabulary.tool import Progress, Tool, ToolResult
 
@@ -55,8 +56,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InvalidRequest(
-            f"cannot read the arguments: {error.msg[:1].lower()}{error.msg[1:]} at {place}; "
-            f'write a JSON object such as \'{{"path": "."}}\''
+            f'cannot read the arguments: {fault(error)} at {place}; write a JSON object such as \'{{"path": "."}}\''
         ) from None
     except RecursionError:
         raise InvalidRequest("cannot read the arguments: they are nested too deeply") from None

@@ -54,7 +54,8 @@ async def show(wish: Wish, config: Path | None, as_json: bool, closing: AsyncExi
 
 def _reference(wish: Wish) -> JsonObject:
     if (wish.prompt is None) == (wish.template is None):
-        raise InvalidRequest("cannot complete an argument of nothing: give either --prompt NAME or --template TEMPLATE")
+        of = "nothing" if wish.prompt is None else "two things"
+        raise InvalidRequest(f"cannot complete an argument of {of}; give either --prompt NAME or --template TEMPLATE")
     if wish.template is None:
         return {"type": "ref/prompt", "name": wish.prompt}
     names = variable_names(wish.template)

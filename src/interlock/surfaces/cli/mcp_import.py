@@ -148,7 +148,7 @@ def _starts(found: Found) -> str:
         return "-"
     table = masked_table(found.table)
     words = [table["command"], *table.get("args", [])] if "command" in table else [table.get("url")]
-    return " ".join(word if isinstance(word, str) else f"({word})" for word in words)[:60]
+    return " ".join(word if isinstance(word, str) else f"({word})" for word in words)
 
 
 def _tell(offers: Sequence[Offer], taken: Sequence[Offer], left: Sequence[Offer], target: Path) -> None:

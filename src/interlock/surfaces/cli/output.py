@@ -84,6 +84,11 @@ def say(sentence: str) -> None:
         _write(sys.stderr, one_line(sentence))
 
 
+def counted(number: int, noun: str) -> str:
+    """ "1 turn", "2 turns"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def at_terminal(stream: TextIO) -> bool:
     try:
         return stream.isatty() and os.environ.get("TERM") != "dumb"

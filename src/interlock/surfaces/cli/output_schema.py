@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from interlock.configuration.documents import read_bytes
 from interlock.vocabulary.errors import InvalidRequest
-from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.json import JsonObject, fault
 
 
 def read_schema(file: Path) -> JsonObject:
@@ -20,9 +20,9 @@ def read_schema(file: Path) -> JsonObject:
         InvalidRequest: it cannot be read, is no JSON object, or is no schema.
     """
     try:
-        schema = json.loads(read_bytes(file).decode("utf-8-sig"))
+        schema = json.loads(read_bytes(file, "the output schema").decode("utf-8-sig"))
     except json.JSONDecodeError as error:
-        raise _unusable(file, f"{_lower(error.msg)} at line {error.lineno}, column {error.colno}") from None
+        raise _unusable(file, f"{fault(error)} at line {error.lineno}, column {error.colno}") from None
     except (UnicodeDecodeError, RecursionError):
         raise _unusable(file, "it is no JSON") from None
     if not isinstance(schema, dict):

@@ -25,12 +25,14 @@ async def read_standard_input(what: str, limit: int) -> str:
     while piece := await _piece():
         left -= len(piece)
         if left < 0:
-            raise InvalidRequest(f"cannot take {what} from stdin: it is larger than {limit // 1024 // 1024} MiB")
+            raise InvalidRequest(
+                f"cannot take {what} from stdin: it is larger than {limit // 1024 // 1024} MiB; shorten it"
+            )
         pieces.append(piece)
     try:
         return b"".join(pieces).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"cannot take {what} from stdin: byte {error.start} is no UTF-8 text") from None
+        raise InvalidRequest(f"cannot take {what} from stdin: byte {error.start} is not UTF-8; convert it") from None
 
 
 async def _piece() -> bytes:

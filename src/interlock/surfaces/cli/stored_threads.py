@@ -10,22 +10,22 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Protocol
 
+from interlock.history.fold import fold
 from interlock.stores import open_store
 from interlock.surfaces.cli.event_json import event_json
 from interlock.surfaces.cli.opening import home
-from interlock.surfaces.cli.output import Table, one_line, print_json, print_table, print_text, say
+from interlock.surfaces.cli.output import Table, counted, one_line, print_json, print_table, print_text, say
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import (
     CallEnded,
     CallStarted,
-    MessageCompleted,
     StepCaptured,
     StoredEvent,
     ThreadRecord,
-    TurnEnded,
 )
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem
 from interlock.vocabulary.ports import EventStore
+from interlock.vocabulary.thread import TurnState
 
 STORE_FILE = "interlock.db"
 SEARCHED = 1000
@@ -60,10 +60,11 @@ async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
     if as_json:
         print_json({"thread": _record(record), "events": [event_json(event) for event in events]})
         return
-    say(f"thread {record.thread_id}, {record.turns} turns, updated {time_text(record.updated_at)}")
+    say(f"thread {record.thread_id}, {counted(record.turns, 'turn')}, updated {time_text(record.updated_at)}")
     _print_catalogue(events)
     _print_calls(events)
-    print_text(_last_message(events) or "(no message)")
+    turns = fold(record.thread_id, events).turns
+    _print_end(turns[-1] if turns else None)
 
 
 async def _store(closing: AsyncExitStack) -> EventStore | None:
@@ -105,7 +106,7 @@ def _print_catalogue(events: Sequence[StoredEvent]) -> None:
         if isinstance(step, StepCaptured) and step.tools != shown:
             shown = step.tools
             pending = f"; still starting: {', '.join(step.pending)}" if step.pending else ""
-            print_text(f"the model saw {len(shown)} tools (revision {step.revision}){one_line(pending)}:")
+            print_text(f"the model saw {counted(len(shown), 'tool')} (revision {step.revision}){one_line(pending)}:")
             for name in shown:
                 print_text(f"  {name}")
 
@@ -135,16 +136,17 @@ def _outcome(item: McpToolCallItem) -> str:
     return status
 
 
-def _last_message(events: Sequence[StoredEvent]) -> str | None:
-    for stored in reversed(events):
-        match stored.event:
-            case TurnEnded(last_message=str(message)):
-                return message
-            case MessageCompleted(item=AgentMessageItem(text=text)):
-                return text
-            case _:
-                pass
-    return None
+def _print_end(turn: TurnState | None) -> None:
+    """The last message, and why there is no more where the turn did not end as it should."""
+    agents = [item.text for item in turn.items if isinstance(item, AgentMessageItem)] if turn is not None else []
+    message = turn.last_message if turn is not None else None
+    print_text(message or (agents[-1] if agents else "(no message)"))
+    if turn is not None and turn.status == "failed":
+        say(f"the last turn failed: {turn.error or 'no reason was given'}")
+    elif turn is not None and turn.status == "interrupted":
+        say("the last turn was interrupted")
+    elif turn is not None and turn.status == "in_progress":
+        say("the last turn has not ended; if its host is gone, `interlock threads resume` ends it")
 
 
 def _record(record: ThreadRecord) -> dict[str, Any]:

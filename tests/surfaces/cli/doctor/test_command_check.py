@@ -68,6 +68,12 @@ def test_common_mistakes_have_a_fix_of_their_own(
     assert fix in (found.fix or "")
 
 
+def test_a_folder_is_no_program_and_not_called_absent(tmp_path: Path) -> None:
+    (found,) = findings(str(tmp_path), path="/nowhere")
+    assert (found.level, found.message) == ("error", f"{tmp_path} is a folder")
+    assert found.fix is not None
+
+
 def test_a_script_that_only_a_shell_can_start_says_so(tmp_path: Path) -> None:
     file = executable(tmp_path / "shim", 'exec node "$@"\n')
     (found,) = findings(str(file))

@@ -3,10 +3,15 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from interlock.surfaces.cli.doctor.server_check import examine_live
+from interlock.vocabulary.resource import Listing
+from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus, StdioTransport
+from interlock.vocabulary.snapshot import ServerView
+from interlock.vocabulary.tool import Tool
 from tests.manifest import requirement
 from tests.surfaces.cli.shell import EXITS, OFF, SILENT, Shell, scripted
 
@@ -48,6 +53,7 @@ def test_everything_that_is_wrong_is_found_with_its_fix(here: Shell) -> None:
         OFF,
         '[mcp_servers.unset]\ncommand = "x"\nenv = { A = { env = "NOT_SET" } }\nargz = []\n',
         '[mcp_servers.absent]\ncommand = "no-such-command"\n',
+        "[mcp_servers.empty]\n",
         '[mcp_servers.web]\nurl = "http://127.0.0.1:1/mcp"\nstartup_timeout_sec = 20\n',
     )
     done = here.run("doctor", "--json")
@@ -65,7 +71,8 @@ def test_everything_that_is_wrong_is_found_with_its_fix(here: Shell) -> None:
     refused = found(document, "refused")["bad_tool"]
     assert refused["level"] == "error"
     assert 'on_bad_tool = "skip"' in refused["fix"]
-    assert "listening on stdout" in found(document, "noisy")["noise"]["message"]
+    noise = "printed 1 line on stdout that is no message, the last: 'listening on stdout'"
+    assert found(document, "noisy")["noise"]["message"] == noise
     assert "stderr" in found(document, "noisy")["noise"]["fix"]
     assert found(document, "exits")["cannot_start"]["message"] == 'server "exits" ended with exit code 1'
     assert "start it yourself: false" in found(document, "exits")["cannot_start"]["fix"]
@@ -75,7 +82,8 @@ def test_everything_that_is_wrong_is_found_with_its_fix(here: Shell) -> None:
     assert "connection refused" in found(document, "web")["cannot_start"]["message"]
     unset = [f for f in document["findings"] if f["subject"] == "unset"]
     assert [(f["level"], f["fix"]) for f in unset] == [("warning", "did you mean `args`?"), ("error", "set it")]
-    assert [f for f in document["findings"] if f["level"] == "error" and not f["fix"]] == []
+    assert found(document, "empty")["configuration"]["fix"] == f"correct it in {here.home}/config.toml"
+    assert [f for f in document["findings"] if f["level"] in ("error", "warning") and not f["fix"]] == []
 
 
 def test_a_good_server_alone_is_fine(here: Shell) -> None:
@@ -86,6 +94,32 @@ def test_a_good_server_alone_is_fine(here: Shell) -> None:
     assert "\n  ok       ready after " in done.output
     assert "exits" not in done.output
     assert done.errors == "nothing is wrong\n"
+
+
+class Late:
+    """A connection that took a minute to be ready."""
+
+    async def list_tools(self, *, timeout: float, held: bool) -> Listing[Tool]:
+        return Listing(entries=())
+
+    def report(self) -> ServerReport:
+        return ServerReport(name="late", status=ServerStatus.READY, seconds_to_ready=60.0)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("required", [True, False])
+async def test_only_a_server_that_nothing_waits_for_is_said_to_come_late(required: bool) -> None:
+    config = ServerConfig(name="late", transport=StdioTransport(command="x"), required=required)
+    kinds = [finding.kind for finding in await examine_live(ServerView(config=config, connection=cast(Any, Late())))]
+    assert kinds == ["ready", "capabilities"] + ([] if required else ["slow_start"])
+
+
+def test_a_projects_file_that_names_a_variable_holds_no_secret(here: Shell) -> None:
+    here.configure("")
+    file = here.write(".mcp.json", '{"mcpServers": {"s": {"command": "x", "env": {"A": "${NOT_SET_HERE}"}}}}')
+    file.chmod(0o644)
+    here.run("mcp", "trust", "--yes")
+    assert found(here.run("doctor", "--json").json, "home").keys() == {"home"}
 
 
 def test_from_an_empty_home_it_says_how_to_begin(here: Shell) -> None:

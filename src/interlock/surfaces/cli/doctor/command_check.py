@@ -116,7 +116,9 @@ class _Examination:
             fix = f'write the words apart: command = "{words[0]}", args = [{arguments}]'
             return self.finding("error", "command_not_found", message, fix)
         if "/" in self._command:
-            where = f"there is no file {self._folder / self._shown}"
+            place = self._folder / self._command
+            shown = self._folder / self._shown
+            where = f"{shown} is a folder" if place.is_dir() else f"there is no file {shown}"
             if self._command.startswith("~"):
                 return self.finding("error", "command_not_found", where, "write the path in full: no shell expands ~")
             fix = "correct `command`; a relative one is looked for in `cwd`, else where the host was started"

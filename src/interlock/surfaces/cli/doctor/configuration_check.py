@@ -34,7 +34,9 @@ def examine_files(configuration: Configuration, server: str | None) -> Iterator[
         if config is None or server in (None, config.name):
             level: Level = "error" if problem.fatal and (config is None or config.enabled) else "warning"
             subject = SUBJECT if config is None else config.name
-            yield Finding.of_sentence(subject, level, "configuration", str(problem))
+            yield Finding.of_sentence(
+                subject, level, "configuration", str(problem), otherwise=f"correct it in {problem.file}"
+            )
 
 
 def examine_places(places: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
@@ -61,7 +63,9 @@ def examine_model(configuration: Configuration, environment: Mapping[str, str]) 
     try:
         model.provider.api_key(environment)
     except InvalidRequest as error:
-        yield Finding.of_sentence(MODEL, "error", "no_key", error.message)
+        yield Finding.of_sentence(
+            MODEL, "error", "no_key", error.message, otherwise="correct the table of its provider"
+        )
     else:
         message = f"{model.name} of {model.provider.name} at {model.provider.base_url}"
         yield Finding(subject=MODEL, level="ok", kind="model", message=message)

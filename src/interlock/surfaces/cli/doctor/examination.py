@@ -28,7 +28,7 @@ from interlock.surfaces.cli.doctor.home_check import SUBJECT as HOME
 from interlock.surfaces.cli.doctor.home_check import examine_home
 from interlock.surfaces.cli.doctor.server_check import examine_live
 from interlock.surfaces.cli.opening import home, refuse_unknown, usable
-from interlock.surfaces.cli.output import coloured, one_line, print_json, print_line, print_text, say
+from interlock.surfaces.cli.output import coloured, counted, one_line, print_json, print_line, print_text, say
 from interlock.surfaces.cli.starting import starting
 from interlock.vocabulary.server import StdioTransport
 from interlock.vocabulary.snapshot import ServerView
@@ -101,13 +101,9 @@ def _print(findings: Sequence[Finding]) -> None:
                     print_text(f"           fix: {one_line(finding.fix)}")
     errors = sum(finding.level == "error" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
-    say(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if errors or warnings else "nothing is wrong")
+    say(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if errors or warnings else "nothing is wrong")
 
 
 def _label(level: Level) -> str:
     word = level.ljust(8)
     return f"\x1b[{COLOURS[level]}m{word}\x1b[0m" if coloured(sys.stdout) else word
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

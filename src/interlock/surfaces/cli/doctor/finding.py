@@ -25,7 +25,9 @@ class Finding:
     fix: str | None = None
 
     @classmethod
-    def of_sentence(cls, subject: str, level: Level, kind: str, sentence: str) -> "Finding":
-        """From a sentence of the library, whose way out stands behind its last semicolon."""
+    def of_sentence(cls, subject: str, level: Level, kind: str, sentence: str, *, otherwise: str) -> "Finding":
+        """From a sentence of the library, whose way out stands behind its last semicolon; `otherwise`: it has none."""
         message, _, fix = sentence.rpartition("; ")
-        return cls(subject=subject, level=level, kind=kind, message=message or sentence, fix=fix if message else None)
+        return cls(
+            subject=subject, level=level, kind=kind, message=message or sentence, fix=fix if message else otherwise
+        )

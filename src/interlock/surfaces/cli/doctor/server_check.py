@@ -13,7 +13,7 @@ from interlock.catalog.refresh import list_source
 from interlock.connections.generation import DEFAULT_GRACE
 from interlock.surfaces.cli.doctor.finding import Finding, Level
 from interlock.surfaces.cli.opening import start_deadline
-from interlock.surfaces.cli.output import own_reason, with_way_out
+from interlock.surfaces.cli.output import counted, own_reason, with_way_out
 from interlock.vocabulary.catalog import CatalogNote, ToolListing
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import ServerConfig, ServerReport, StdioTransport
@@ -21,11 +21,11 @@ from interlock.vocabulary.snapshot import ServerView
 
 NOISE_FIX = "let it write logs to stderr: its stdout belongs to the protocol"
 ODDITIES: dict[str, tuple[str, str | None]] = {
-    "noise": ("printed {count} times on stdout what is no message, the last: {last}", NOISE_FIX),
-    "invalid_json": ("sent {count} lines that are no valid JSON, the last: {last}", NOISE_FIX),
-    "invalid_utf8": ("sent {count} lines that are not UTF-8, the last: {last}", "let it write UTF-8"),
+    "noise": ("printed {lines} on stdout that {are} no message, the last: {last}", NOISE_FIX),
+    "invalid_json": ("sent {lines} that {are} no valid JSON, the last: {last}", NOISE_FIX),
+    "invalid_utf8": ("sent {lines} that {are} not UTF-8, the last: {last}", "let it write UTF-8"),
     "line_too_long": (
-        "sent {count} messages beyond line_limit, the last began: {last}",
+        "sent {lines} beyond line_limit, the last began: {last}",
         "raise line_limit in its table",
     ),
 }
@@ -40,14 +40,15 @@ async def examine_live(view: ServerView) -> list[Finding]:
         return [*_failed(view, error), *_oddities(view.connection.report())]
     report = view.connection.report()
     return [
-        *_ready(view.config.name, report, listing),
+        *_ready(view.config, report, listing),
         *_oddities(report),
         *_tools(view.config, listing),
         *_filters(view.config, listing),
     ]
 
 
-def _ready(server: str, report: ServerReport, listing: ToolListing) -> Iterator[Finding]:
+def _ready(config: ServerConfig, report: ServerReport, listing: ToolListing) -> Iterator[Finding]:
+    server = config.name
     seconds = report.seconds_to_ready or 0.0
     who = f"{report.info.name} {report.info.version}".strip() if report.info else "a server that does not say its name"
     yield Finding(
@@ -58,7 +59,7 @@ def _ready(server: str, report: ServerReport, listing: ToolListing) -> Iterator[
         f"protocol {report.protocol_version} ({report.era} era)",
     )
     yield Finding(subject=server, level="ok", kind="capabilities", message=_capabilities(report, listing))
-    if seconds > DEFAULT_GRACE:
+    if seconds > DEFAULT_GRACE and not config.required:
         yield Finding(
             subject=server,
             level="note",
@@ -73,7 +74,7 @@ def _capabilities(report: ServerReport, listing: ToolListing) -> str:
     if offers is None:
         return "it does not say what it offers"
     said = {"resources": offers.resources, "prompts": offers.prompts, "completions": offers.completions}
-    has = [f"{len(listing.tools)} tools", *(name for name, there in said.items() if there)]
+    has = [counted(len(listing.tools), "tool"), *(name for name, there in said.items() if there)]
     lacks = [name for name, there in said.items() if there is False]
     return f"offers {', '.join(has)}" + (f"; lacks {', '.join(lacks)}" if lacks else "")
 
@@ -83,7 +84,8 @@ def _failed(view: ServerView, error: ServerFailed) -> Iterator[Finding]:
     kind = {"authentication": "wants_credentials", "protocol": "breaks_protocol"}.get(error.kind, "cannot_start")
     by_hand = _by_hand(view.config)
     if by_hand is None or error.kind not in {"unavailable", "lost", "deadline"}:
-        yield Finding.of_sentence(server, "error", kind, reason if ";" in reason else with_way_out(error))
+        sentence = reason if ";" in reason else with_way_out(error)
+        yield Finding.of_sentence(server, "error", kind, sentence, otherwise="tell its maintainers")
         return
     message, _, advice = reason.partition("; raise ")
     fix = f"see what it says when you start it yourself: {by_hand}"
@@ -107,7 +109,13 @@ def _oddities(report: ServerReport) -> Iterator[Finding]:
         last = repr(diagnostic.last[:100])
         level: Level = "warning" if diagnostic.kind in ODDITIES else "note"
         message, fix = ODDITIES.get(diagnostic.kind, ("{kind}, counted: {count}, the last: {last}", None))
-        text = message.format(count=diagnostic.count, kind=diagnostic.kind.replace("_", " "), last=last)
+        text = message.format(
+            count=diagnostic.count,
+            lines=counted(diagnostic.count, "line"),
+            are="is" if diagnostic.count == 1 else "are",
+            kind=diagnostic.kind.replace("_", " "),
+            last=last,
+        )
         yield Finding(subject=report.name, level=level, kind=diagnostic.kind, message=text, fix=fix)
 
 
@@ -117,11 +125,13 @@ def _tools(config: ServerConfig, listing: ToolListing) -> Iterator[Finding]:
     try:
         replacement(listing, config)
     except ServerFailed as error:
-        yield Finding.of_sentence(config.name, "error", "bad_tool", error.message)
+        yield Finding.of_sentence(config.name, "error", "bad_tool", error.message, otherwise="tell its maintainers")
         notes = tuple(note for note in notes if note.kind != "bad_tool" or _is_another(note, error))
     filtered = [note.tool for note in notes if note.kind == "filtered"]
     if filtered:
-        message = f"{len(filtered)} tools are kept out by enabled_tools or disabled_tools: {', '.join(filtered[:10])}"
+        message = (
+            f"enabled_tools or disabled_tools keep {counted(len(filtered), 'tool')} out: {', '.join(filtered[:10])}"
+        )
         yield Finding(subject=config.name, level="note", kind="filtered", message=message)
     for note in notes:
         if note.kind != "filtered":
