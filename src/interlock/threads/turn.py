@@ -236,13 +236,14 @@ class Turn:
             output_schema=self._request.output_schema,
         )
         stream = cast(AsyncGenerator[ModelEvent, None], self._request.model.sample(request))
+        place = {"turn_id": self._id, "step_id": step.id}
         async with aclosing(stream) as events:
             async for event in events:
                 delta = sampling.take(event)
                 if delta is not None:
-                    self._room.notify(DeltaNotice(turn_id=self._id, item_id=delta.item_id, text=delta.text))
+                    self._room.notify(DeltaNotice(**place, item_id=delta.item_id, text=delta.text))
                 for plan in sampling.take_plans():
-                    self._room.notify(PlanNotice(turn_id=self._id, item_id=plan.item_id, text=plan.text))
+                    self._room.notify(PlanNotice(**place, item_id=plan.item_id, text=plan.text))
         if not sampling.completed:
             raise ModelFailed(f"the answer of model {self._request.model.name!r} ended before it was complete")
 

@@ -29,9 +29,10 @@ class ProgressNotice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaNotice:
-    """A piece of visible text of the message `item_id`."""
+    """A piece of visible text of the message `item_id`, which the model writes in the Step `step_id`."""
 
     turn_id: str
+    step_id: str
     item_id: str
     text: str
 
@@ -41,6 +42,7 @@ class PlanNotice:
     """A piece of a plan that the message `item_id` proposes in plan mode, where its text does not show it (MEM-2)."""
 
     turn_id: str
+    step_id: str
     item_id: str
     text: str
 

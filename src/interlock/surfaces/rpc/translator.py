@@ -56,6 +56,8 @@ class Translator:
         """Messages and plans that have begun, with what was told of their text."""
         self._written: set[str] = set()
         self._sampling = open_turn is not None
+        self._step: str | None = None
+        """The newest Step of whose start clients have heard; None: it is not known, so any may be it."""
         self._early: list[DeltaNotice | PlanNotice] = []
         self._questions: set[str] = set(open_questions)
 
@@ -84,8 +86,8 @@ class Translator:
                 yield self._item("item/started", call.turn_id, call.item, "startedAtMs", stored.at)
             case CallEnded() as call:
                 yield self._item("item/completed", call.turn_id, call.item, "completedAtMs", stored.at)
-            case StepCaptured():
-                self._sampling = True
+            case StepCaptured(step_id=step_id):
+                self._sampling, self._step = True, step_id
                 yield from self._catch_up(stored.at)
             case UsageRecorded() as recorded:
                 yield self._tokens(recorded)
@@ -180,7 +182,7 @@ class Translator:
         if item_id in self._written or len(self._early) >= EARLY_LIMIT:
             return  # late: the message is whole
         if item_id not in self._writing:
-            if not self._sampling or notice.turn_id != self._turn:
+            if not self._may_begin(notice):
                 self._early.append(notice)
                 return
             begun = projection.plan(item_id, "") if planned else projection.agent_message(item_id, "")
@@ -189,6 +191,10 @@ class Translator:
         self._writing[item_id]["text"] += notice.text
         method = "item/plan/delta" if planned else "item/agentMessage/delta"
         yield method, self._about(turnId=notice.turn_id, itemId=item_id, delta=notice.text)
+
+    def _may_begin(self, notice: DeltaNotice | PlanNotice) -> bool:
+        """Not before the sampling that writes it is known to have begun, and everything before that to have ended."""
+        return self._sampling and notice.turn_id == self._turn and self._step in (None, notice.step_id)
 
     def _end_writing(self, item_id: str, turn_id: str, at: int) -> News:
         """What began ends, with what was heard of it; what comes of it later is not told."""
