@@ -1,5 +1,6 @@
 """Asking: every question is settled once, by whoever came first, and nobody waits for ever."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -499,6 +500,13 @@ def _raises(question: Question) -> Answer:
     raise RuntimeError("out of order")
 
 
+async def _cancelled_itself(question: Question) -> Answer:
+    task = asyncio.ensure_future(anyio.sleep_forever())
+    task.cancel()
+    await task
+    return Accept({"n": 1})
+
+
 async def _times_out(question: Question) -> Answer:
     raise TimeoutError
 
@@ -516,7 +524,9 @@ def _remembers(question: Question) -> Answer:
 
 
 @requirement("QST-10")
-@pytest.mark.parametrize("reviewer", [_hangs, _raises, _times_out, _wrong_form, _no_answer_at_all, _remembers])
+@pytest.mark.parametrize(
+    "reviewer", [_hangs, _raises, _times_out, _cancelled_itself, _wrong_form, _no_answer_at_all, _remembers]
+)
 async def test_the_failure_of_a_reviewer_is_never_consent(reviewer: Reviewer) -> None:
     desk = Desk(reviewer=reviewer)
     asking = desk.open(reviewer_patience=0.01)

@@ -1,5 +1,6 @@
 """Hooks: block, rewrite, replace; and what their failure means."""
 
+import asyncio
 from typing import Any
 
 import anyio
@@ -66,15 +67,23 @@ def babbles(*args: Any) -> Any:
     return "yes"
 
 
+async def waits_for_what_was_cancelled(*args: Any) -> Any:
+    task = asyncio.ensure_future(anyio.sleep_forever())
+    task.cancel()
+    await task
+
+
 @requirement("LIF-7")
-@pytest.mark.parametrize("hook", [hangs, raises, babbles, lambda call: Rewrite(["no object"])])  # type: ignore[arg-type] # what an application may pass
+@pytest.mark.parametrize(
+    "hook", [hangs, raises, babbles, waits_for_what_was_cancelled, lambda call: Rewrite(["no object"])]
+)  # type: ignore[arg-type] # what an application may pass
 async def test_a_call_whose_hook_fails_is_not_sent(hook: Any) -> None:
     with pytest.raises(NotPermitted, match="was not sent: a hook before it"):
         await Hooks(before=(hook,), patience=0.01).run_before(CALL)
 
 
 @requirement("LIF-7")
-@pytest.mark.parametrize("hook", [hangs, raises, babbles])
+@pytest.mark.parametrize("hook", [hangs, raises, babbles, waits_for_what_was_cancelled])
 async def test_output_whose_hook_fails_is_not_shown(hook: Any) -> None:
     secret = text_result("the password is swordfish")
 
@@ -89,3 +98,14 @@ def test_no_hooks_are_false() -> None:
     assert not Hooks()
     assert Hooks(before=(raises,))
     assert Hooks(after=(raises,))
+
+
+@requirement("LIF-7")
+@pytest.mark.parametrize(
+    "run", [Hooks(before=(hangs,)).run_before, lambda call: Hooks(after=(hangs,)).run_after(call, RESULT)]
+)
+async def test_a_caller_that_is_cancelled_during_a_hook_stays_cancelled(run: Any) -> None:
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await run(CALL)
+    assert scope.cancelled_caught

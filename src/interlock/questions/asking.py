@@ -6,15 +6,16 @@ Never: waits for ever, lets a failure count as consent (QST-10), or tells a serv
     policy → reviewer → is anybody listening → stored as asked → told → waits → claimed → stored → returned
 """
 
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol, TypeAlias, assert_never
 
 import anyio
 
 from interlock.connections.standstill import Spans
+from interlock.questions import application
 from interlock.questions.audience import Listener, Listeners, Until
 from interlock.questions.elicitation import Asked, read_elicitation, refuse_unfit, result_of
 from interlock.questions.pending import Pending, not_open
@@ -263,10 +264,7 @@ class Asking:
         if reviewer is None:
             return None
         try:
-            with anyio.fail_after(self._reviewer_patience):
-                answer = reviewer(question)
-                if inspect.isawaitable(answer):
-                    answer = await answer
+            answer = await application.run(partial(reviewer, question), patience=self._reviewer_patience)
             if answer is None:
                 return None
             if not isinstance(answer, Accept | Decline | Cancel):

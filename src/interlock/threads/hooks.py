@@ -5,21 +5,18 @@ not sent, and output whose hook failed is not shown.
 Never: approves anything; approval comes after the hooks that rewrite arguments, so that people see what is sent.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias, TypeVar
+from functools import partial
+from typing import Final, TypeAlias
 
-import anyio
-
+from interlock.questions import application
 from interlock.vocabulary.errors import NotPermitted
 from interlock.vocabulary.json import JsonObject, JsonValue
 from interlock.vocabulary.tool import ToolAnnotations, ToolResult
 
 HOOK_PATIENCE: Final = 60.0
 """Seconds that one hook may take."""
-
-Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +87,7 @@ class Hooks:
         """The result as everybody shall see it; an error in its place when a hook failed."""
         for hook in self.after:
             try:
-                with anyio.fail_after(self.patience):
-                    replaced: JsonValue = await _awaited(hook(call, result))
+                replaced: JsonValue = await application.run(partial(hook, call, result), patience=self.patience)
             except Exception as error:
                 return _withheld(call, type(error).__name__)
             if isinstance(replaced, ToolResult):
@@ -103,17 +99,9 @@ class Hooks:
     async def _run_before(self, hook: Before, call: HookedCall) -> JsonValue:
         """What the hook returns, which may be anything."""
         try:
-            with anyio.fail_after(self.patience):
-                return await _awaited(hook(call))
+            return await application.run(partial(hook, call), patience=self.patience)
         except Exception as error:
             raise _failed(call, f"failed ({type(error).__name__})") from error
-
-
-async def _awaited(returned: "Awaitable[Returned] | Returned") -> Returned:
-    if inspect.isawaitable(returned):
-        awaited: Returned = await returned
-        return awaited
-    return returned
 
 
 def _failed(call: HookedCall, how: str) -> NotPermitted:
