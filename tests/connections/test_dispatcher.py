@@ -12,6 +12,7 @@ import pytest
 
 from interlock.connections.channel import Receiver
 from interlock.connections.dispatcher import Dispatcher
+from interlock.connections.lines import MOST_TOGETHER
 from interlock.connections.notifications import FOLDED_LIMIT, QUEUE_LIMIT, NotificationQueue
 from interlock.connections.serving import AT_ONCE, RequestRefused
 from interlock.vocabulary.errors import ServerFailed
@@ -190,6 +191,19 @@ async def test_the_second_answer_reaches_nobody() -> None:
         dispatcher.message({"jsonrpc": "2.0", "id": 2, "result": {"v": 2}})
         assert await other.outcome() == {"v": 2}
     assert kinds(dispatcher) == {"late_or_repeated_answer": 2}
+
+
+async def test_a_batch_is_read_up_to_a_bound() -> None:
+    async with live() as (dispatcher, _), anyio.create_task_group() as group:
+        call = Call(group, dispatcher)
+        await turns()
+        answer = {"id": 1, "result": {"content": []}}
+        dispatcher.message([*([0] * MOST_TOGETHER), answer])
+        await turns()
+        assert not call.done.is_set()
+        assert kinds(dispatcher) == {"noise": MOST_TOGETHER + 1}
+        dispatcher.message([*([0] * (MOST_TOGETHER - 1)), answer])
+        assert await call.outcome() == {"content": []}
 
 
 async def test_a_batch_is_read_part_by_part() -> None:

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from interlock.connections.http import HttpChannel
+from interlock.connections.lines import MOST_TOGETHER
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.secret import Secret
 from tests.connections.http_driver import (
@@ -197,6 +198,18 @@ async def test_a_batch_is_handed_on_message_by_message() -> None:
     async with conversation(batch) as far:
         assert (await far.ask())["result"] == {}
         assert far.arrivals.messages == [{"jsonrpc": "2.0", "method": "note"}]
+
+
+@requirement("CON-8")
+async def test_a_batch_is_read_up_to_a_bound() -> None:
+    async def batch(request: Request, reply: Reply) -> None:
+        await reply.respond(200, json.dumps([*([{}] * MOST_TOGETHER), answer(request)]))
+
+    async with conversation(batch) as far:
+        with pytest.raises(ServerFailed, match="not the response to it"):
+            await far.ask()
+        assert len(far.arrivals.messages) == MOST_TOGETHER
+        assert [kind for kind, _ in far.arrivals.diagnostics] == ["noise"]
 
 
 async def test_compressed_and_oddly_typed_json_is_read() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode_leniently
+from interlock.connections.lines import MOST_TOGETHER, LineSplitter, LongLine, NotJson, answered_id, decode_leniently
 from interlock.connections.process import EndingTimes
-from interlock.connections.stdio import StdioChannel
+from interlock.connections.stdio import StdioChannel, last_words
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonValue
 from interlock.vocabulary.server import HttpTransport, ServerConfig
@@ -137,6 +137,14 @@ async def test_what_is_nearly_a_message_is_read(raw: str, result: dict[str, Any]
 
 
 @requirement("CON-8")
+def test_joined_messages_are_read_up_to_a_bound_and_beyond_it_are_noise() -> None:
+    messages, problem = decode_leniently(b"{} \t" * MOST_TOGETHER)
+    assert (len(messages), problem) == (MOST_TOGETHER, "joined_messages")
+    with pytest.raises(NotJson, match="noise"):
+        decode_leniently(b"{}" * (MOST_TOGETHER + 1))
+
+
+@requirement("CON-8")
 async def test_invalid_utf8_within_a_message_is_replaced_and_counted() -> None:
     line = b'{"jsonrpc":"2.0","id":1,"result":{"v":"a\xffb"}}\n'
     async with running(scripted({"odd": [{"hex": line.hex()}]})) as (channel, heard):
@@ -203,6 +211,11 @@ async def test_stderr_without_a_line_end_is_bounded_too() -> None:
         await channel.send(request(1, "ping"))
         await heard.until(lambda: heard.messages)
         assert 0 < len(channel.standard_error) <= 64 * 1024
+
+
+def test_last_words_steer_no_terminal_and_are_short() -> None:
+    assert last_words("a\n\x1b[31mred\x1b[0m\nb\n\x1b]0;title\x07 \n") == "red / b / \\x1b]0;title\\x07"
+    assert len(last_words("\x1b[2J" * 1_000_000)) < 2_500
 
 
 async def test_values_of_the_servers_environment_are_masked_in_what_it_prints() -> None:

@@ -18,6 +18,7 @@ import anyio.abc
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Channel
 from interlock.connections.diagnostics import Diagnostics, printable
+from interlock.connections.lines import MOST_TOGETHER
 from interlock.connections.masking import Mask, masked_json
 from interlock.connections.notifications import NotificationQueue
 from interlock.connections.posting import Outbox
@@ -249,7 +250,9 @@ class Dispatcher:
             else:
                 self._answer(message)
         elif type(message) is list:  # a batch of 2025-03-26
-            for part in message:
+            if len(message) > MOST_TOGETHER:
+                self.diagnostic("noise", f"a batch of {len(message)} messages, of which {MOST_TOGETHER} are read")
+            for part in message[:MOST_TOGETHER]:
                 if type(part) is dict:
                     self.message(part, within)
                 else:
@@ -392,7 +395,7 @@ class Dispatcher:
             return
         try:
             waiter.on_progress(progress)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:  # nothing is awaited here, so it is none of ours
             self.diagnostic("handler_failed", f"progress: {type(error).__name__}: {error}")
 
     def _notification(self, method: str, params: dict[str, Any]) -> None:
@@ -411,7 +414,7 @@ class Dispatcher:
             return None
         try:
             return self._on_notification(method, params)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self.diagnostic("handler_failed", f"{method}: {type(error).__name__}: {error}")
             return None
 

@@ -10,7 +10,7 @@ import orjson
 
 from interlock.connections.channel import Receiver
 from interlock.connections.event_stream import ServerSentEvent
-from interlock.connections.lines import decode_plainly
+from interlock.connections.lines import MOST_TOGETHER, decode_plainly
 from interlock.vocabulary.json import JsonValue
 
 RequestId: TypeAlias = int | str
@@ -36,6 +36,10 @@ class Inbox:
         """
         value = self._decoded(text)
         messages = value if isinstance(value, list) else [value]
+        if len(messages) > MOST_TOGETHER:
+            told = f"a batch of {len(messages)} messages, of which {MOST_TOGETHER} are read"
+            self.receiver.diagnostic("noise", told)
+            messages = messages[:MOST_TOGETHER]
         for message in messages:
             self.receiver.message(message, awaited)
         return awaited is not None and any(answers(message, awaited) for message in messages)

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -16,9 +17,12 @@ import orjson
 from interlock.vocabulary.json import JsonValue
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MOST_TOGETHER = 10_000
+"""Messages that are read of one line or body. More, even of two bytes each, would take the host's time for minutes."""
 KEPT_OF_LONG_LINE = 4096
 """Bytes kept of each end of a line beyond the limit, to find its id there."""
 
+_NOT_BLANK = re.compile(r"[^ \t\r]")
 _HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,200})")\s*[,}]')
 _TAIL_ID = re.compile(rb',\s*"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,200})")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*\Z')
 
@@ -111,8 +115,8 @@ def decode_leniently(line: bytes) -> tuple[list[JsonValue], str | None]:
     """The messages of a line that orjson refused, and the kind of what was wrong (None: nothing worth a count).
 
     Read are: a byte order mark before it, invalid UTF-8 (as U+FFFD), NaN, infinities and numbers beyond any float (as
-    null), lone surrogates (as "?"), several messages on one line. The values returned are such that orjson can write
-    them.
+    null), lone surrogates (as "?"), several messages on one line, up to MOST_TOGETHER. The values returned are such
+    that orjson can write them.
 
     Raises:
         NotJson: the line is something else, such as a log message.
@@ -121,9 +125,11 @@ def decode_leniently(line: bytes) -> tuple[list[JsonValue], str | None]:
     text = line.decode("utf-8", "replace")
     valid = "\ufffd" not in text or _is_utf8(line)
     try:
-        messages = list(_values(text))
+        messages = list(islice(_values(text), MOST_TOGETHER + 1))
     except (ValueError, RecursionError):
         raise NotJson("noise" if valid else "invalid_utf8") from None
+    if len(messages) > MOST_TOGETHER:
+        raise NotJson("noise")
     if not valid:
         return messages, "invalid_utf8"
     return messages, "joined_messages" if len(messages) > 1 else None
@@ -165,8 +171,8 @@ def _values(text: str) -> Iterator[JsonValue]:
     while position < end:
         value, position = _DECODER.raw_decode(text, position)
         yield _writable(value)
-        while position < end and text[position] in " \t\r":
-            position += 1
+        found = _NOT_BLANK.search(text, position)
+        position = end if found is None else found.start()
 
 
 def _writable(value: Any) -> JsonValue:

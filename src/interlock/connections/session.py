@@ -318,7 +318,7 @@ def _with_last_words(error: ServerFailed, standard_error: str, seen: tuple[Diagn
     if standard_error.strip() and "standard_error" not in facts:
         message += f"; its last words on stderr: {last_words(standard_error)}"
         facts["standard_error"] = standard_error
-    noise = next((entry for entry in seen if entry.kind == "noise"), None)
+    noise = next((entry for entry in seen if entry.kind in ("noise", "invalid_utf8")), None)
     if noise is not None and error.kind not in ("rejected", "unsupported"):
         lines = "a line" if noise.count == 1 else f"{noise.count} lines, the last of them"
         message += f"; what it printed on stdout is no message, but {lines}: {noise.last}"

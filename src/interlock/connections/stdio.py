@@ -10,6 +10,7 @@ over. That is most of what makes a call cheap (docs/adr/0002-hot-path-beside-the
 import asyncio
 import json
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 
@@ -20,6 +21,7 @@ import orjson
 from interlock.connections.bell import Bell
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Receiver
+from interlock.connections.diagnostics import printable
 from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode_leniently
 from interlock.connections.masking import Mask, mask_of
 from interlock.connections.process import EndingTimes, ServerProcess, end_process, start_process
@@ -32,12 +34,15 @@ FIRST_READ, LARGEST_READ = 64 * 1024, 1024 * 1024
 OUTPUT_LIMIT = 8 * 1024 * 1024
 """Bytes that may wait for a server that does not read; one larger message is taken when nothing waits."""
 STDERR_BYTES, STDERR_LINES = 64 * 1024, 200
+LONGEST_LAST_WORDS = 500
 BROKEN_INPUT = "it has closed its input"
 INPUT_GRACE = 1.0
 """Seconds for the answers that are on their way from a server that lives and reads no more: then it is ended, for
 nothing can be asked of it (CON-6)."""
 EXIT_WAIT = 0.25
 """Seconds that the end of stdout waits for the exit status, so that the error can tell it."""
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class StdioChannel:
@@ -148,8 +153,9 @@ class StdioChannel:
 
 
 def last_words(text: str) -> str:
-    """The last three lines of stderr in one line."""
-    return " / ".join(line.strip() for line in text.strip().splitlines()[-3:])[-500:]
+    """The last three lines of stderr in one line, without colours and with nothing that could steer a terminal."""
+    lines = _COLOUR.sub("", text[-STDERR_BYTES:]).strip().splitlines()[-3:]
+    return printable(" / ".join(line.strip() for line in lines)[-LONGEST_LAST_WORDS:], LONGEST_LAST_WORDS)
 
 
 class _PipeReader:
