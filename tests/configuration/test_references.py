@@ -101,7 +101,7 @@ def test_without_the_package_the_keyring_is_a_problem(tmp_path: Path, monkeypatc
     text = '[mcp_servers.a]\ncommand = "x"\nenv = { A = { keyring = "s/n" } }'
     problem = read(tmp_path, text).servers["a"].problem
     assert problem is not None
-    assert "install interlock[keyring]" in problem
+    assert "run: pip install 'interlock[keyring]'" in problem
 
 
 def test_a_keyring_is_not_asked_for_a_server_that_is_switched_off(tmp_path: Path, keyring: FakeKeyring) -> None:

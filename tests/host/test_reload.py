@@ -253,13 +253,6 @@ async def test_a_watched_file_is_reloaded_when_it_changes_and_a_broken_one_is_to
         assert await tools_of(thread) == ["mcp__b__two"]
 
 
-def test_a_host_without_watchfiles_says_what_to_install(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    files.write()
-    monkeypatch.setitem(__import__("sys").modules, "watchfiles", None)
-    with pytest.raises(InvalidRequest, match=r"interlock\[watch\]"):
-        Host.open(files.path, watch=True)
-
-
 def hanging(servers: Servers, release: Path) -> dict[str, ServerConfig]:
     """A required server that does not start before `release` exists."""
     script = {"on": {"start": [{"wait_for_file": str(release)}]}, "tools": [answering("late", "here")]}

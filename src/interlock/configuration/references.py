@@ -103,7 +103,7 @@ def _from_keyring(target: str) -> str:
     try:
         import keyring  # on demand: it looks for backends when imported, and is an extra
     except ImportError:
-        raise Unresolved("the package keyring is not installed; install interlock[keyring]") from None
+        raise Unresolved("the package keyring is not installed; run: pip install 'interlock[keyring]'") from None
     try:
         value = keyring.get_password(service, name)
     except Exception as error:  # backends raise whatever their system raises; its text might hold more than we want

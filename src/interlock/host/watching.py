@@ -57,7 +57,10 @@ def refuse_without_watchfiles() -> None:
     try:
         import_module("watchfiles")
     except ImportError as error:
-        raise InvalidRequest("cannot watch the configuration without watchfiles; install interlock[watch]") from error
+        raise InvalidRequest(
+            "cannot watch the configuration: the package watchfiles is not installed; "
+            "run: pip install 'interlock[watch]'"
+        ) from error
 
 
 def _with_targets(files: Iterable[Path]) -> frozenset[Path]:

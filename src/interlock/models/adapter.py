@@ -53,7 +53,8 @@ class EndpointModel:
     ) -> None:
         if importlib.util.find_spec("openai") is None:
             raise InvalidRequest(
-                f"cannot use the model {name}: the package openai is missing; run pip install 'interlock[openai]'"
+                f"cannot use the model {name}: the package openai is not installed; "
+                "run: pip install 'interlock[openai]'"
             )
         check_address(name, provider)
         self._name = name

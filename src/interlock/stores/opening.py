@@ -52,6 +52,7 @@ def _postgres(url: str) -> AbstractAsyncContextManager[Store]:
         from interlock.stores.postgres import open_postgres
     except ModuleNotFoundError as error:
         raise InvalidRequest(
-            "cannot open a PostgreSQL store: its driver is not installed; run: pip install 'interlock[postgres]'"
+            "cannot open a PostgreSQL store: the package asyncpg is not installed; "
+            "run: pip install 'interlock[postgres]'"
         ) from error
     return open_postgres(url)

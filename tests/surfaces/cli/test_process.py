@@ -79,16 +79,6 @@ def test_the_version_is_shown(tmp_path: Path) -> None:
     assert (done.status, done.output) == (0, f"interlock {version('interlock')}\n")
 
 
-def test_without_typer_one_sentence_names_the_extra() -> None:
-    code = (
-        "import sys\nsys.modules['typer'] = None\nsys.argv = ['interlock', 'demo']\n"
-        "from interlock.surfaces.cli.main import main\nmain()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 2
-    assert done.stderr == "error: the command line needs typer, which is not installed; pip install 'interlock[cli]'\n"
-
-
 def test_help_names_every_command() -> None:
     script = Path(sys.executable).parent / "interlock"
     done = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=PATIENCE)

@@ -17,6 +17,8 @@ INTERRUPTED = 130
 
 COMMAND_HINT = "If it belongs to the server's command, write -- before that: interlock mcp add NAME -- COMMAND ...\n"
 
+NEEDS_TYPER = "cannot run a command: the package typer is not installed; run: pip install 'interlock[cli]'"
+
 
 def main() -> NoReturn:
     """Run the command line on sys.argv and exit: 0 fine, 1 the work failed, 2 usage or configuration wrong."""
@@ -49,7 +51,7 @@ def _status() -> int:
     try:
         import typer
     except ImportError:
-        sys.stderr.write("error: the command line needs typer, which is not installed; pip install 'interlock[cli]'\n")
+        sys.stderr.write(f"error: {NEEDS_TYPER}\n")
         return 2
     return _status_of(typer)
 

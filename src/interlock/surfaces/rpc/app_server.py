@@ -11,6 +11,7 @@ from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.listening import Listening, listen
 from interlock.surfaces.rpc.serving import AppServer
 from interlock.surfaces.rpc.table import METHODS
+from interlock.vocabulary.errors import InvalidRequest
 
 
 async def serve(host: Host, listening: Listening, *, home: str) -> None:
@@ -19,6 +20,12 @@ async def serve(host: Host, listening: Listening, *, home: str) -> None:
     Raises:
         InvalidRequest: it cannot be listened there.
     """
+    refusal: InvalidRequest | None = None
     async with anyio.create_task_group() as tasks:
-        await listen(AppServer(Application(host, tasks, home=home), METHODS), listening)
+        try:
+            await listen(AppServer(Application(host, tasks, home=home), METHODS), listening)
+        except InvalidRequest as error:
+            refusal = error  # raised below, where no group is made of it
         tasks.cancel_scope.cancel()
+    if refusal is not None:
+        raise refusal

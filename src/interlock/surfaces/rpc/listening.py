@@ -176,7 +176,10 @@ async def _listen_for_websockets(server: AppServer, place: WebSocket, listening:
     try:
         from websockets.asyncio.server import ServerConnection, serve  # optional, and heavy
     except ImportError as error:
-        raise InvalidRequest("cannot listen for WebSockets; install interlock[app-server]") from error
+        raise InvalidRequest(
+            "cannot listen for WebSockets: the package websockets is not installed; "
+            "run: pip install 'interlock[app-server]'"
+        ) from error
 
     from interlock.surfaces.rpc.websocket import Door, WebSocketTransport, logger
 
