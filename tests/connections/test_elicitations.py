@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -15,7 +15,7 @@ from interlock.connections.session import SessionHandlers
 from interlock.connections.supervisor import Supervisor
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.question import Elicitation
+from interlock.vocabulary.question import Elicitation, HeldRequest, InputResponses
 from interlock.vocabulary.server import ServerConfig
 from tests.clock import let_pass
 from tests.connections.fakes import PATIENCE, FakeServer, FakeSession, config
@@ -117,9 +117,49 @@ async def test_a_result_that_asks_is_answered_and_the_state_goes_back_untouched(
         "tools/call",
         {"name": "ask", "arguments": {"a": 1}, "inputResponses": {"q": ACCEPTED}, "requestState": state},
     )
-    assert person.asked == [
-        (Elicitation(server="zoo", params=FORM, era="stateless", call_id="c1", turn_id="t1", certainty="known"),)
-    ]
+    known = Elicitation(server="zoo", params=FORM, era="stateless", call_id="c1", turn_id="t1", certainty="known")
+    held = HeldRequest(
+        server="zoo",
+        whereabouts=config().whereabouts(),
+        method="tools/call",
+        params={"name": "ask", "arguments": {"a": 1}},
+        keys=("q",),
+        state=state,
+    )
+    assert person.asked == [(replace(known, held=held),)]
+
+
+@requirement("QST-9")
+async def test_a_call_that_an_earlier_host_was_asked_about_goes_on_with_the_answers() -> None:
+    server = FakeServer(era="stateless", answer=in_turn(wants("later", q=FORM), DONE))
+    person = Person()
+    held = HeldRequest(server="zoo", whereabouts="", method="tools/call", params={}, keys=("a", "b"), state="kept")
+    async with connected(server, person) as connection:
+        result = await connection.call_tool(
+            "ask",
+            {"a": 1},
+            timeout=PATIENCE,
+            respondent=person,
+            input_responses=InputResponses(request=held, results=(ACCEPTED, {"action": "decline"})),
+        )
+
+    assert result.content == THANKS
+    first, second = (params for _, params in server.sessions[0].asked)
+    assert first["requestState"] == "kept"
+    assert first["inputResponses"] == {"a": ACCEPTED, "b": {"action": "decline"}}
+    assert (second["requestState"], second["inputResponses"]) == ("later", {"q": ACCEPTED})
+
+
+@requirement("QST-9")
+async def test_a_server_that_speaks_an_older_protocol_now_is_not_told_the_answers() -> None:
+    server = FakeServer(era="handshake", answer=in_turn(DONE))
+    held = HeldRequest(server="zoo", whereabouts="", method="tools/call", params={}, keys=("a",), state="kept")
+    async with connected(server, Person()) as connection:
+        responses = InputResponses(request=held, results=(ACCEPTED,))
+        error = await failure(connection.call_tool("ask", {}, timeout=PATIENCE, input_responses=responses))
+
+    assert (error.kind, error.effect) == ("unsupported", "none")
+    assert server.sessions[0].asked == []
 
 
 @requirement("QST-8")

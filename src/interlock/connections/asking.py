@@ -20,6 +20,7 @@ from interlock.connections.elicitations import (
     answers,
     read_input_required,
     read_url_required,
+    taken_up,
 )
 from interlock.connections.masking import mask_of
 from interlock.connections.paging import PageWalk
@@ -29,6 +30,7 @@ from interlock.connections.supervisor import HTTP_PAUSES, Supervisor, retryable
 from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
+from interlock.vocabulary.question import InputResponses
 from interlock.vocabulary.resource import Listing, Page
 from interlock.vocabulary.server import COMPLETIONS_ADVERTISED_SINCE, HttpTransport
 from interlock.vocabulary.tool import BadEntry
@@ -44,7 +46,8 @@ class Request:
 
     `repeatable`: doing it twice is as good as once (CON-7). `capability`: what the server must have advertised; with
     it, "method not found" means that the server lacks it too. `fresh`: no kept result will do (CON-17).
-    `respondent` answers what the server asks before it answers.
+    `respondent` answers what the server asks before it answers. `input_responses`: the answers to what it asked an
+    earlier host, with which the request goes on (QST-9).
     """
 
     method: str
@@ -56,6 +59,7 @@ class Request:
     input_schema: JsonObject | None = None
     fresh: bool = False
     respondent: Respondent | None = None
+    input_responses: InputResponses | None = None
 
     @property
     def effect(self) -> Effect:
@@ -128,7 +132,7 @@ class Asker:
         A result that asks for input first (2026-07-28) is answered and the request sent again under a new id, in a
         bounded number of rounds (QST-8); a refusal that wants addresses opened first (2025-11-25), once.
         """
-        current = request
+        current = _first_round(request)
         limit = Deadline(deadline, None if request.respondent is None else request.respondent.standstill)
         for _ in range(MAXIMUM_ROUNDS + 1):
             result = await self._answered(current, limit)
@@ -146,7 +150,9 @@ class Asker:
 
     async def _given(self, request: Request, required: InputRequired) -> tuple[JsonObject, ...]:
         try:
-            return await answers(request.respondent, tuple(required.questions.values()))
+            whereabouts = self._supervisor.config.whereabouts()
+            elicitations = required.elicitations(request.method, request.params, whereabouts)
+            return await answers(request.respondent, elicitations)
         except InvalidRequest as error:
             raise convert.broken(self._server, request.method, error.message, effect=request.effect) from error
 
@@ -244,6 +250,9 @@ class Asker:
                 raise convert.broken(self._server, request.method, reason, effect=request.effect)
 
     def _require(self, session: Session, request: Request) -> None:
+        if request.input_responses is not None and session.era != "stateless":
+            text = f"server {self._server!r} cannot be told what it asked before: it speaks an older protocol now"
+            raise ServerFailed(text, server=self._server, kind="unsupported")
         capability = request.capability
         if capability is None or capability in session.capabilities:
             return
@@ -254,6 +263,12 @@ class Asker:
     def _unsupported(self, method: str, why: str) -> ServerFailed:
         text = f"server {self._server!r} does not offer {method}: {why}"
         return ServerFailed(text, server=self._server, kind="unsupported")
+
+
+def _first_round(request: Request) -> Request:
+    if request.input_responses is None:
+        return request
+    return replace(request, params=taken_up(request.params, request.input_responses), fresh=True)
 
 
 def _page_request(listed: Listed[object], cursor: str | None, fresh: bool) -> Request:

@@ -24,6 +24,7 @@ from interlock.connections.supervisor import Supervisor
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
+from interlock.vocabulary.question import InputResponses
 from interlock.vocabulary.resource import (
     Completion,
     Listing,
@@ -153,6 +154,7 @@ class SupervisedConnection:
         meta: JsonObject | None = None,
         safe_to_repeat: bool = False,
         respondent: Respondent | None = None,
+        input_responses: InputResponses | None = None,
     ) -> ToolResult:
         """The result, also one that breaks the tool's output schema; that is a diagnostic."""
         deadline = _deadline(timeout)
@@ -165,6 +167,7 @@ class SupervisedConnection:
             meta=meta,
             input_schema=self._schema_of(name),
             respondent=respondent,
+            input_responses=input_responses,
         )
         try:
             raw = await self._asker.ask(request, deadline=deadline)
@@ -210,6 +213,7 @@ class SupervisedConnection:
         meta: JsonObject | None = None,
         fresh: bool = False,
         respondent: Respondent | None = None,
+        input_responses: InputResponses | None = None,
     ) -> ResourceRead:
         request = Request(
             method="resources/read",
@@ -218,6 +222,7 @@ class SupervisedConnection:
             meta=meta,
             fresh=fresh,
             respondent=respondent,
+            input_responses=input_responses,
         )
         return convert.resource_read(await self._asker.ask(request, deadline=_deadline(timeout)), server=self.server)
 

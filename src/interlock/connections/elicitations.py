@@ -15,7 +15,7 @@ from interlock.connections.serving import ASKED_WITHIN, RequestRefused
 from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import Respondent
-from interlock.vocabulary.question import CallCertainty, Elicitation
+from interlock.vocabulary.question import CallCertainty, Elicitation, HeldRequest, InputResponses
 
 ELICIT: Final = "elicitation/create"
 INVALID_PARAMS: Final = -32602
@@ -128,12 +128,36 @@ class InputRequired:
         """The parameters of the next round: those of the first, the answers, and the state as it came."""
         if self.refusal is not None:
             return first
-        more: dict[str, Any] = {}
-        if self.questions:
-            more["inputResponses"] = dict(zip(self.questions, given, strict=True))
-        if self.state is not None:
-            more["requestState"] = self.state
-        return {**first, **more}
+        return {**first, **_input(tuple(self.questions), given, self.state)}
+
+    def elicitations(self, method: str, first: JsonObject, whereabouts: str) -> tuple[Elicitation, ...]:
+        """The questions in order, each with what it takes to go on in another host (QST-9)."""
+        asked = tuple(self.questions.values())
+        if self.refusal is not None or not asked:
+            return asked
+        held = HeldRequest(
+            server=asked[0].server,
+            whereabouts=whereabouts,
+            method=method,
+            params=first,
+            keys=tuple(self.questions),
+            state=self.state,
+        )
+        return tuple(replace(elicitation, held=held) for elicitation in asked)
+
+
+def taken_up(first: JsonObject, responses: InputResponses) -> JsonObject:
+    """The parameters of the round in which a request goes on that another host had held."""
+    return {**first, **_input(responses.request.keys, responses.results, responses.request.state)}
+
+
+def _input(keys: tuple[str, ...], given: tuple[JsonObject, ...], state: str | None) -> JsonObject:
+    more: dict[str, Any] = {}
+    if keys:
+        more["inputResponses"] = dict(zip(keys, given, strict=True))
+    if state is not None:
+        more["requestState"] = state
+    return more
 
 
 def read_url_required(

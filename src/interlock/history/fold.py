@@ -18,6 +18,8 @@ from interlock.vocabulary.event import (
     CallEnded,
     CallStarted,
     EntriesRecorded,
+    InputRequested,
+    InputSent,
     MessageCompleted,
     QuestionAnswered,
     QuestionAsked,
@@ -38,7 +40,7 @@ from interlock.vocabulary.item import ThreadItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.lazy import Lazy
 from interlock.vocabulary.question import Question
-from interlock.vocabulary.thread import KeptTurn, ThreadCheckpoint, ThreadState, TurnState
+from interlock.vocabulary.thread import HeldCall, KeptTurn, ThreadCheckpoint, ThreadState, TurnState
 
 __all__ = ["Fold", "ThreadState", "TurnState", "fold"]
 
@@ -97,6 +99,7 @@ class Fold:
         self._history = ModelHistory(parts, facts.unanswered, facts.context_tokens)
         self._open_calls = {started.item.id: started for started in facts.open_calls}
         self._used_call_ids = set(facts.used_call_ids)
+        self._held_calls = {held.call_id: held for held in facts.held_calls}
         self._open_questions: dict[str, Question] = {question.id: question for question in facts.open_questions}
         self._view: ThreadState | None = None
 
@@ -134,6 +137,11 @@ class Fold:
     def context_tokens(self) -> int:
         return self._history.tokens
 
+    def turn(self, turn_id: str) -> TurnState | None:
+        """The view of one Turn, without the work that `state` is; None: there is none."""
+        turn = self._turns.get(turn_id)
+        return None if turn is None else turn.view().get()
+
     def has_turn(self, turn_id: str) -> bool:
         return turn_id in self._turns
 
@@ -153,6 +161,7 @@ class Fold:
             unanswered=self._history.unanswered,
             context_tokens=self._history.tokens,
             open_calls=tuple(self._open_calls.values()),
+            held_calls=tuple(self._held_calls.values()),
             used_call_ids=frozenset(self._used_call_ids),
             open_questions=tuple(self._open_questions.values()),
         )
@@ -201,10 +210,12 @@ class Fold:
             case UsageRecorded():
                 self._spend(event.turn_id, event.usage)
                 self._history.sampled(event.usage)
-            case QuestionAsked():
-                self._open_questions[event.question.id] = event.question
-            case QuestionAnswered() | QuestionWithdrawn() | QuestionDeclined():
-                self._open_questions.pop(event.question_id, None)
+            case InputRequested():
+                self._held_calls[event.call_id] = HeldCall(requested=event)
+            case InputSent():
+                self._held_calls.pop(event.call_id, None)
+            case QuestionAsked() | QuestionAnswered() | QuestionWithdrawn() | QuestionDeclined():
+                self._question(event)
             case StepCaptured():
                 pass  # what a Step saw explains calls; it changes nothing
             case _:
@@ -237,6 +248,7 @@ class Fold:
         if self._facts.open_turn in dropped:
             self._facts = replace(self._facts, open_turn=None)
         self._open_calls = {i: call for i, call in self._open_calls.items() if call.turn_id not in dropped}
+        self._held_calls = {i: h for i, h in self._held_calls.items() if h.requested.turn_id not in dropped}
         self._open_questions = {i: q for i, q in self._open_questions.items() if q.turn_id not in dropped}
 
     def _compact(self, event: ThreadCompacted) -> None:
@@ -265,7 +277,21 @@ class Fold:
     def _end_call(self, event: CallEnded) -> None:
         self._used_call_ids.add(event.item.id)
         self._open_calls.pop(event.item.id, None)
+        self._held_calls.pop(event.item.id, None)
         self._turn(event.turn_id).put(event.item)
+
+    def _question(self, event: QuestionAsked | QuestionAnswered | QuestionWithdrawn | QuestionDeclined) -> None:
+        if isinstance(event, QuestionAsked):
+            question_id = event.question.id
+            self._open_questions[question_id] = event.question
+        else:
+            question_id = event.question_id
+            self._open_questions.pop(question_id, None)
+        for call_id, held in self._held_calls.items():
+            if any(question.id == question_id for question in held.requested.questions):
+                others = tuple(settled for settled in held.settled if settled.question_id != question_id)
+                ends = () if isinstance(event, QuestionAsked) else (event,)
+                self._held_calls[call_id] = replace(held, settled=(*others, *ends))
 
     def _spend(self, turn_id: str | None, usage: Usage) -> None:
         self._facts = replace(self._facts, usage=self._facts.usage + usage)

@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 
 from interlock.history.consistency import contradiction
-from interlock.history.fold import Fold, ThreadState
+from interlock.history.fold import Fold, ThreadState, TurnState
 from interlock.history.subscriber import Subscriber
 from interlock.vocabulary.conversation import Entry
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
@@ -142,6 +142,10 @@ class Journal:
     @property
     def turn_ids(self) -> tuple[str, ...]:
         return self._fold.turn_ids
+
+    def turn(self, turn_id: str) -> TurnState | None:
+        """One Turn as it is now; costs nothing for the others."""
+        return self._fold.turn(turn_id)
 
     def refuse_if_failed(self) -> None:
         """Raise StorageFailed when the store has failed before: nothing more is recorded then."""

@@ -49,7 +49,8 @@ from interlock.threads.hooks import Hooks
 from interlock.threads.identity import new_id
 from interlock.threads.permission import Approvals
 from interlock.threads.servers import DEFAULT_GRACE
-from interlock.threads.thread import Thread, ThreadSettings
+from interlock.threads.settings import ThreadSettings
+from interlock.threads.thread import Thread
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.json import JsonObject
@@ -451,7 +452,8 @@ class Host:
                 hooks=self._hooks,
                 keeper=KeptApprovals(configuration.editable, self._approval_kept),
             ),
-            default_model=self._default_model(),
+            default_model=lambda: self._chosen_model(None),
+            model_named=self._chosen_model,
             grace=self._grace,
             reviewer=self._reviewer,
             compact_at=configuration.model.auto_compact_token_limit,
@@ -473,6 +475,9 @@ class Host:
     def _desk(self, owner: str) -> Desk | None:
         return self._opened.threads.desk(owner) if self._opened is not None else None
 
-    def _default_model(self) -> Callable[[], Model]:
-        model = self._model
-        return (lambda: model) if model is not None else partial(models.from_configuration, self._configuration.model)
+    def _chosen_model(self, name: str | None) -> Model:
+        """The Host's model; without one, that of the configuration, which `name` may stand above."""
+        if self._model is not None:
+            return self._model
+        config = self._configuration.model
+        return models.from_configuration(config if name is None else replace(config, name=name))

@@ -18,7 +18,8 @@ from interlock.memory.usage import Accounting
 from interlock.origins.store import Origins
 from interlock.questions.respondent import Desk
 from interlock.threads.recovery import close_what_was_left_open
-from interlock.threads.thread import Thread, ThreadSettings
+from interlock.threads.settings import ThreadSettings
+from interlock.threads.thread import Thread
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadStarted
 from interlock.vocabulary.json import JsonObject

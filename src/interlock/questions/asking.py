@@ -6,13 +6,14 @@ Never: waits for ever, lets a failure count as consent (QST-10), or tells a serv
     policy → reviewer → is anybody listening → stored as asked → told → waits → claimed → stored → returned
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, TypeAlias, assert_never
 
 import anyio
+import anyio.lowlevel
 
 from interlock.connections.standstill import Spans
 from interlock.questions import application
@@ -20,11 +21,22 @@ from interlock.questions.audience import Listener, Listeners, Until
 from interlock.questions.elicitation import Asked, read_elicitation, refuse_unfit, result_of
 from interlock.questions.pending import Pending, not_open
 from interlock.questions.policy import AcceptEmpty, AskPeople, AskReviewer, DeclineNow, road
+from interlock.questions.rounds import Rounds, known_answer
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
-from interlock.vocabulary.event import Event, QuestionAnswered, QuestionAsked, QuestionDeclined, QuestionWithdrawn
+from interlock.vocabulary.event import (
+    Event,
+    InputRequested,
+    InputSent,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionDeclined,
+    QuestionWithdrawn,
+    TurnOptions,
+)
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.question import Accept, Answer, Answerer, Approval, Cancel, Decline, Elicitation, Question
+from interlock.vocabulary.thread import HeldCall
 
 PATIENCE: Final = 24 * 60 * 60.0
 """Seconds that a question waits for a person."""
@@ -74,9 +86,10 @@ LEFT: Final = "the last one who could be asked has left"
 
 @dataclass(slots=True)
 class _Waiter:
-    """Once `over` is set, `delivered` tells whether the claimed answer was stored and goes to who asked; `failure`
-    is why it could not be stored."""
+    """`asked`: its question is stored as open. Once `over` is set, `delivered` tells whether the claimed answer was
+    stored and goes to who asked; `failure` is why it could not be stored."""
 
+    asked: bool = True
     outcome: Outcome | None = None
     delivered: bool = False
     failure: StorageFailed | None = None
@@ -88,8 +101,22 @@ class _Waiter:
         self.woken.set()
 
 
+@dataclass(frozen=True, slots=True)
+class _Reopened:
+    """A question of an earlier host that can be answered again, for as long as `holding` is open."""
+
+    holding: ExitStack
+    waiter: _Waiter = field(default_factory=_Waiter)
+
+    def hold(self, pending: Pending[_Waiter], question: Question) -> None:
+        self.holding.enter_context(pending.holding(question, self.waiter))
+
+
 class Asking:
-    """The questions of one Thread. `policy` gives the policy of the moment; a question keeps the one it met."""
+    """The questions of one Thread. `policy` gives the policy of the moment; a question keeps the one it met.
+
+    `keeps`: as for Rounds. `turn_options` gives what the next host has to know of a turn.
+    """
 
     def __init__(
         self,
@@ -100,6 +127,8 @@ class Asking:
         reviewer: Reviewer | None = None,
         patience: float = PATIENCE,
         reviewer_patience: float = REVIEWER_PATIENCE,
+        keeps: Callable[[str], bool] = lambda turn_id: False,
+        turn_options: Callable[[str], TurnOptions] = lambda turn_id: TurnOptions(),
     ) -> None:
         self._recorder = recorder
         self._new_id = new_id
@@ -107,6 +136,8 @@ class Asking:
         self._reviewer = reviewer
         self._patience = patience
         self._reviewer_patience = reviewer_patience
+        self._turn_options = turn_options
+        self._rounds = Rounds(keeps)
         self._pending: Pending[_Waiter] = Pending()
         self._listeners = Listeners(lambda question_id: self._pending.find(question_id) is not None)
         self.standstill = Spans()
@@ -121,39 +152,65 @@ class Asking:
     async def elicit(self, elicitations: Sequence[Elicitation]) -> tuple[JsonObject, ...]:
         """The results for the server that asks, in order; its questions are open side by side.
 
-        Cancelling withdraws them (QST-5).
+        Cancelling withdraws them (QST-5), unless the next host of the Thread can go on with them (QST-9).
 
         Raises:
             InvalidRequest: one is malformed, to be answered as a protocol error; then none of them was asked.
             StorageFailed: a fact could not be stored.
         """
         asked = [(elicitation, read_elicitation(elicitation)) for elicitation in elicitations]
-        if len(asked) == 1:
-            return (await self._elicit_one(*asked[0]),)
-        results: dict[int, JsonObject] = {}
+        questions = tuple(_question(self._new_id(), elicitation, read) for elicitation, read in asked)
+        first = elicitations[0]
+        if first.held is None or first.call_id is None or first.turn_id is None:
+            return await _side_by_side(self._elicited, questions)
+        with self._rounds.waiting(first.call_id, first.turn_id):
+            requested = InputRequested(
+                turn_id=first.turn_id,
+                call_id=first.call_id,
+                request=first.held,
+                questions=questions,
+                turn=self._turn_options(first.turn_id),
+            )
+            await self._record(requested)
+            results = await _side_by_side(self._elicited, questions)
+            await self.input_sent(first.turn_id, first.call_id)
+        return results
 
-        async def one(place: int, elicitation: Elicitation, read: Asked) -> None:
-            results[place] = await self._elicit_one(elicitation, read)
+    async def take_up(
+        self, held: HeldCall, asked: Collection[str], *, waiting: Callable[[], None]
+    ) -> tuple[JsonObject, ...]:
+        """The results for the server that asked an earlier host, in order; before they go out, `input_sent` is called.
 
-        with _unwrapped():
-            async with anyio.create_task_group() as tasks:
-                for place, (elicitation, read) in enumerate(asked):
-                    tasks.start_soon(one, place, elicitation, read)
-        return tuple(results[place] for place in range(len(asked)))
+        `asked` are the ids of questions that were put to people; `waiting` is called once they can be answered here.
+        Nobody has to listen yet. Otherwise as `elicit`, under the policy of now.
+        """
+        requested, policy = held.requested, self._policy()
+        with self._rounds.waiting(requested.call_id, requested.turn_id), ExitStack() as stack:
+            reopened: dict[str, _Reopened] = {}
+            for question in requested.questions:
+                to_people = isinstance(road(question.subject, policy, reviewer=False, listening=True), AskPeople)
+                if to_people and question.id in asked and known_answer(question, held) is None:
+                    reopened[question.id] = _Reopened(stack.enter_context(ExitStack()))
+                    reopened[question.id].hold(self._pending, question)
+                    self._listeners.tell(question)
+            waiting()
 
-    async def _elicit_one(self, elicitation: Elicitation, read: Asked) -> JsonObject:
-        question = Question(
-            id=self._new_id(),
-            server=elicitation.server,
-            message=read.message,
-            subject=read.subject,
-            turn_id=elicitation.turn_id,
-            call_id=elicitation.call_id,
-            certainty=elicitation.certainty,
-            meta=read.meta,
-        )
-        settled = await self._settle(question, self._policy())
-        return result_of(read.subject, settled.answer)
+            async def result(question: Question) -> JsonObject:
+                known = known_answer(question, held)
+                if known is None:
+                    again = reopened.get(question.id)
+                    known = (await self._settle_again(question, again, policy, shown=question.id in asked)).answer
+                return _result(question, known)
+
+            return await _side_by_side(result, requested.questions)
+
+    async def input_sent(self, turn_id: str, call_id: str) -> None:
+        """The answers that were given go out now: from here on nobody is asked for them again."""
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        await self._record(InputSent(turn_id=turn_id, call_id=call_id))
+
+    async def _elicited(self, question: Question) -> JsonObject:
+        return _result(question, (await self._settle(question, self._policy())).answer)
 
     async def approve(
         self, server: str, approval: Approval, *, message: str, policy: Policy, turn_id: str, call_id: str
@@ -229,9 +286,10 @@ class Asking:
         self._listeners.turn_ended()
 
     def close(self) -> None:
-        """Withdraw everything; servers get cancel, and whoever asks from now on too."""
+        """Withdraw everything; servers get cancel, and whoever asks from now on too. What the next host can go on with
+        stays open, and is left once its call is cancelled."""
         self._closed = True
-        self._settle_all(lambda question: True, Withdrawn("its thread was closed"))
+        self._settle_all(lambda question: not self._rounds.keep(question), Withdrawn("its thread was closed"))
         self._listeners.thread_ended()
 
     def _settle_all(self, concerns: Callable[[Question], bool], outcome: Outcome) -> None:
@@ -241,15 +299,19 @@ class Asking:
 
     # ---- the road
 
-    async def _settle(self, question: Question, policy: Policy) -> Settled:
-        reviewer = self._reviewer
+    async def _settle(
+        self, question: Question, policy: Policy, *, durable: bool = False, shown: bool = False
+    ) -> Settled:
+        """`durable`: it waits for somebody to listen. `shown`: people have seen it; a reviewer had passed it on."""
+        reviewer = None if shown else self._reviewer
         while not self._closed:
-            match road(question.subject, policy, reviewer=reviewer is not None, listening=len(self._listeners) > 0):
+            listening = durable or len(self._listeners) > 0
+            match road(question.subject, policy, reviewer=reviewer is not None, listening=listening):
                 case AcceptEmpty():
-                    return await self._answered(question, Accept({}), "policy", policy)
+                    return await self._answered(question, Accept({}), "policy", policy, shown=shown)
                 case DeclineNow() as no:
                     by: Answerer = "nobody" if no.cause == "nobody_listens" else "policy"
-                    return await self._declined(question, by, no.sentence)
+                    return await self._declined(question, by, no.sentence, shown=shown)
                 case AskReviewer():
                     answer = await self._review(question, reviewer, policy)
                     if answer is not None:
@@ -278,19 +340,39 @@ class Asking:
             return await self._declined(question, "reviewer", f"the reviewer failed ({type(error).__name__})")
         return await self._answered(question, answer, "reviewer", policy)
 
+    async def _settle_again(
+        self, question: Question, again: "_Reopened | None", policy: Policy, *, shown: bool
+    ) -> Settled:
+        """Settle what an earlier host had asked, or was about to ask."""
+        if again is None:
+            return await self._settle(question, policy, durable=True, shown=shown)
+        async with self._seen_through(question, again.waiter, policy) as outcome:
+            with again.holding:
+                outcome.append(await self._wait(again.waiter))
+        return _settled(outcome[0])
+
     async def _ask_people(self, question: Question, policy: Policy) -> Settled:
         if len(self._pending) >= MAXIMUM_OPEN:
             raise InvalidRequest(f"more than {MAXIMUM_OPEN} questions are open; answer some first")
-        outcome: Outcome = ABANDONED
-        waiter, asked = _Waiter(), False
-        try:
+        waiter = _Waiter(asked=False)
+        async with self._seen_through(question, waiter, policy) as outcome:
             with self._pending.holding(question, waiter):
                 await self._record(QuestionAsked(question=question))
-                asked = True
-                outcome = await self._wait(question, waiter)
+                waiter.asked = True
+                self._listeners.tell(question)
+                outcome.append(await self._wait(waiter))
+        return _settled(outcome[0])
+
+    @asynccontextmanager
+    async def _seen_through(self, question: Question, waiter: _Waiter, policy: Policy) -> AsyncIterator[list[Outcome]]:
+        """Whatever becomes of the block, a question that was asked gets its end; the block notes the outcome."""
+        outcomes: list[Outcome] = []
+        try:
+            yield outcomes
         finally:
+            outcome = outcomes[0] if outcomes else ABANDONED
             try:
-                if asked:
+                if waiter.asked and not (outcome is ABANDONED and self._rounds.keep(question)):
                     await self._record(_end(question, outcome, policy))
                     waiter.delivered = isinstance(outcome, Answered)
             except StorageFailed as error:
@@ -299,24 +381,23 @@ class Asking:
             finally:
                 waiter.woken.set()
                 waiter.over.set()
-        return _settled(outcome)
 
-    async def _wait(self, question: Question, waiter: _Waiter) -> Outcome:
-        self._listeners.tell(question)
+    async def _wait(self, waiter: _Waiter) -> Outcome:
         with anyio.move_on_after(self._patience):
             await waiter.woken.wait()
         return waiter.outcome or EXPIRED
 
     # ---- facts
 
-    async def _answered(self, question: Question, answer: Answer, by: Answerer, policy: Policy) -> Settled:
-        await self._record(_answered(question, answer, by, policy, shown=False))
+    async def _answered(
+        self, question: Question, answer: Answer, by: Answerer, policy: Policy, *, shown: bool = False
+    ) -> Settled:
+        await self._record(_answered(question, answer, by, policy, shown=shown))
         return Settled(answer, by)
 
-    async def _declined(self, question: Question, by: Answerer, reason: str) -> Settled:
-        event = QuestionDeclined(
-            question_id=question.id, server=question.server, by=by, reason=reason, question=question
-        )
+    async def _declined(self, question: Question, by: Answerer, reason: str, *, shown: bool = False) -> Settled:
+        untold = None if shown else question
+        event = QuestionDeclined(question_id=question.id, server=question.server, by=by, reason=reason, question=untold)
         await self._record(event)
         return Settled(Decline(reason), by)
 
@@ -324,6 +405,43 @@ class Asking:
         # A question that may be stored as open owes an end, and the end is owed also by one that was cancelled.
         with anyio.CancelScope(shield=True):
             await self._recorder.record(event)
+
+
+def _question(question_id: str, elicitation: Elicitation, read: Asked) -> Question:
+    return Question(
+        id=question_id,
+        server=elicitation.server,
+        message=read.message,
+        subject=read.subject,
+        turn_id=elicitation.turn_id,
+        call_id=elicitation.call_id,
+        certainty=elicitation.certainty,
+        meta=read.meta,
+    )
+
+
+def _result(question: Question, answer: Answer) -> JsonObject:
+    """What the server of an elicitation gets."""
+    assert not isinstance(question.subject, Approval)  # noqa: S101 -- no server asks for one
+    return result_of(question.subject, answer)
+
+
+async def _side_by_side(
+    ask: Callable[[Question], Awaitable[JsonObject]], questions: Sequence[Question]
+) -> tuple[JsonObject, ...]:
+    """The results of `ask` in the order of the questions, all of which are open at the same time."""
+    if len(questions) == 1:
+        return (await ask(questions[0]),)
+    results: dict[int, JsonObject] = {}
+
+    async def one(place: int, question: Question) -> None:
+        results[place] = await ask(question)
+
+    with _unwrapped():
+        async with anyio.create_task_group() as tasks:
+            for place, question in enumerate(questions):
+                tasks.start_soon(one, place, question)
+    return tuple(results[place] for place in range(len(questions)))
 
 
 def _end(question: Question, outcome: Outcome, policy: Policy) -> Event:

@@ -13,6 +13,7 @@ import anyio
 from interlock.resources.payload import Contribution, Listed, all_servers, contribution, one_server, read_answer
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, NotPermitted, ServerFailed
 from interlock.vocabulary.ports import Connection, Respondent
+from interlock.vocabulary.question import InputResponses
 from interlock.vocabulary.resource import Listing, Page
 from interlock.vocabulary.server import ServerStatus
 from interlock.vocabulary.snapshot import Binding, ServerView
@@ -80,12 +81,20 @@ async def list_all(binding: Binding, kind: Kind, timeout: float | None) -> str:
 
 
 async def read_one(
-    binding: Binding, server: str, uri: str, timeout: float | None, *, respondent: Respondent | None = None
+    binding: Binding,
+    server: str,
+    uri: str,
+    timeout: float | None,
+    *,
+    respondent: Respondent | None = None,
+    input_responses: InputResponses | None = None,
 ) -> str:
     """The contents of `uri` at exactly `server`; errors as in `list_one`."""
     view = _named(binding, server)
     try:
-        read = await view.connection.read_resource(uri, timeout=_call_timeout(view, timeout), respondent=respondent)
+        read = await view.connection.read_resource(
+            uri, timeout=_call_timeout(view, timeout), respondent=respondent, input_responses=input_responses
+        )
     except ServerFailed as error:
         raise _not_read(uri, error) from error
     return read_answer(server, uri, read)

@@ -13,6 +13,7 @@ from interlock.resources.reader import RESOURCES, TEMPLATES, Kind, list_all, lis
 from interlock.vocabulary.catalog import BuiltinEntry
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.ports import Respondent
+from interlock.vocabulary.question import InputResponses
 from interlock.vocabulary.snapshot import Binding, ServerView
 from interlock.vocabulary.tool import ToolSpec
 
@@ -43,11 +44,13 @@ async def run(
     *,
     timeout: float | None = None,
     respondent: Respondent | None = None,
+    input_responses: InputResponses | None = None,
 ) -> ResourceOutcome:
     """Execute one resource tool over the servers of `binding`; unknown properties are ignored.
 
     `timeout` is seconds for each server that is asked; None takes each server's own `tool_timeout`. `respondent`
-    answers what a server asks before it lets a resource be read.
+    answers what a server asks before it lets a resource be read; `input_responses` are for a read that an earlier host
+    began.
 
     Raises:
         InvalidRequest: the arguments, or a server that does not exist.
@@ -61,7 +64,9 @@ async def run(
             text = await _list(binding, TEMPLATES, raw_arguments, timeout)
         case "read_mcp_resource":
             read = read_arguments(raw_arguments)
-            text = await read_one(binding, read.server, read.uri, timeout, respondent=respondent)
+            text = await read_one(
+                binding, read.server, read.uri, timeout, respondent=respondent, input_responses=input_responses
+            )
         case _:
             raise InvalidRequest(f"cannot run {tool_name!r}: it is no resource tool", tool=tool_name)
     return ResourceOutcome(text=text, server=item_server(raw_arguments))

@@ -15,12 +15,18 @@ from interlock.stores.codec import CALL_ITEM, ENTRY, KINDS, MESSAGE_ITEM, PART, 
 from interlock.stores.question_shapes import QUESTION
 from interlock.stores.shapes import BOOLEAN, INTEGER, TEXT, Many, OneOf, Record, Shape, Union
 from interlock.vocabulary import conversation, item
-from interlock.vocabulary.event import CallStarted
+from interlock.vocabulary.event import (
+    CallStarted,
+    InputRequested,
+    QuestionAnswered,
+    QuestionDeclined,
+    QuestionWithdrawn,
+)
 from interlock.vocabulary.json import JsonValue
 from interlock.vocabulary.lazy import Lazy
-from interlock.vocabulary.thread import KeptPart, KeptTurn, ThreadCheckpoint, ThreadState, TurnState
+from interlock.vocabulary.thread import HeldCall, KeptPart, KeptTurn, ThreadCheckpoint, ThreadState, TurnState
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of this layout and of all shapes in it; a checkpoint of another version is made anew from the events."""
 
 SIZE_LIMIT: Final = 256 * 1024 * 1024
@@ -65,6 +71,13 @@ TURN: Final = Record(
 )
 ENTRIES: Final = Many(ENTRY)
 CALL_ENTRY: Final = Record(conversation.CallEntry, {"call_id": TEXT, "name": TEXT, "arguments": TEXT})
+SETTLED: Final = Union(
+    {
+        type_: (KINDS[type_].name, KINDS[type_].record)
+        for type_ in (QuestionAnswered, QuestionDeclined, QuestionWithdrawn)
+    }
+)
+HELD_CALL: Final = Record(HeldCall, {"requested": KINDS[InputRequested].record, "settled": Many(SETTLED)})
 FACTS: Final = Record(
     ThreadState,
     {
@@ -81,6 +94,7 @@ FACTS: Final = Record(
         "usage": USAGE,
         "open_turn": TEXT,
         "open_calls": Many(KINDS[CallStarted].record),
+        "held_calls": Many(HELD_CALL),
         "used_call_ids": _Ids(),
         "open_questions": Many(QUESTION),
         "context_tokens": INTEGER,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from interlock.stores import json_text
-from interlock.stores.question_shapes import QUESTION
+from interlock.stores.question_shapes import HELD_REQUEST, QUESTION
 from interlock.stores.shapes import ANY, BOOLEAN, INTEGER, OBJECT, OPTIONAL_TEXT, TEXT, Many, OneOf, Record, Union
 from interlock.vocabulary import conversation, event, item
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
@@ -113,6 +113,9 @@ MESSAGE_ITEM = Union(
         ),
     }
 )
+TURN_OPTIONS = Record(
+    event.TurnOptions, {"instructions": TEXT, "output_schema": OBJECT, "plan_mode": BOOLEAN, "max_steps": INTEGER}
+)
 
 KINDS: Final[Mapping[type, Kind]] = {
     event.ThreadStarted: Kind(
@@ -177,6 +180,21 @@ KINDS: Final[Mapping[type, Kind]] = {
         Record(event.CallEnded, {"turn_id": TEXT, "step_id": TEXT, "item": CALL_ITEM, "effect": EFFECT}),
     ),
     event.UsageRecorded: Kind("usage_recorded", 1, Record(event.UsageRecorded, {"turn_id": TEXT, "usage": USAGE})),
+    event.InputRequested: Kind(
+        "input_requested",
+        1,
+        Record(
+            event.InputRequested,
+            {
+                "turn_id": TEXT,
+                "call_id": TEXT,
+                "request": HELD_REQUEST,
+                "questions": Many(QUESTION),
+                "turn": TURN_OPTIONS,
+            },
+        ),
+    ),
+    event.InputSent: Kind("input_sent", 1, Record(event.InputSent, {"turn_id": TEXT, "call_id": TEXT})),
     event.QuestionAsked: Kind("question_asked", 1, Record(event.QuestionAsked, {"question": QUESTION})),
     event.QuestionAnswered: Kind(
         "question_answered",

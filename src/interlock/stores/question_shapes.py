@@ -1,6 +1,6 @@
 """The stored shape of a question.
 
-Owns: how forms, links and approvals are written and read back.
+Owns: how forms, links, approvals and the requests of ours that were answered with them are written and read back.
 Never: holds an answer; `codec` decides what is stored of those.
 """
 
@@ -104,4 +104,8 @@ QUESTION: Final = Record(
         "certainty": OneOf(("known", "only_call", "unknown")),
         "meta": OBJECT,
     },
+)
+HELD_REQUEST: Final = Record(
+    question.HeldRequest,
+    {"server": TEXT, "whereabouts": TEXT, "method": TEXT, "params": OBJECT, "keys": Many(TEXT), "state": TEXT},
 )

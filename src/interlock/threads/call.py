@@ -4,9 +4,11 @@ Owns: the order of these steps for tools of servers and for the host's own resou
 Never: splits a public name, changes arguments itself, or looks at another Step's connections (CAT-6, CAT-9).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
 import anyio
 import anyio.lowlevel
@@ -15,11 +17,11 @@ from interlock.history.clip import token_budget
 from interlock.history.journal import Journal
 from interlock.questions.asking import Asking
 from interlock.questions.respondent import Desk
-from interlock.threads import builtins, facts, output
+from interlock.threads import builtins, facts, output, taking_up
 from interlock.threads.gate import Gate
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
-from interlock.threads.lifecycle import Answer, Attempt, Ending, Operation, run_item
+from interlock.threads.lifecycle import Answer, Attempt, Ending, Kept, Operation, run_item
 from interlock.threads.permission import Approvals, Keeper, Permission, Wanted
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
@@ -30,7 +32,9 @@ from interlock.vocabulary.json import JsonObject, compact
 from interlock.vocabulary.notice import ProgressNotice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock
+from interlock.vocabulary.question import InputResponses
 from interlock.vocabulary.snapshot import Binding
+from interlock.vocabulary.thread import HeldCall
 from interlock.vocabulary.tool import Progress, ToolAnnotations, ToolResult
 
 NAMED_SERVERS = 20
@@ -52,6 +56,13 @@ class CallRules:
     keeper: Keeper | None = None
 
 
+class OpenStep(Protocol):
+    """A Step while it is open."""
+
+    @property
+    def binding(self) -> Binding: ...
+
+
 class Caller:
     """Runs the calls of one Thread."""
 
@@ -63,13 +74,16 @@ class Caller:
         notify: Callable[[ProgressNotice], None],
         rules: CallRules,
         asking: Asking | None = None,
+        keeps: Callable[[str], bool] = lambda turn_id: False,
     ) -> None:
+        """`keeps`: as for `questions.rounds.Rounds`."""
         self._journal = journal
         self._clock = clock
         self._notify = notify
         self.rules = rules
         self._asking = asking or Asking(journal, new_id=lambda: new_id(clock), policy=Policy)
         self._permission = Permission(asking=self._asking)
+        self._keeps = keeps
         self._gate = Gate()
         self._running: dict[str, anyio.CancelScope] = {}
         self._closed = False
@@ -99,7 +113,78 @@ class Caller:
                 await ticket.admitted()
                 return await walk(attempt)
 
-            return await run_item(self._journal, start, operation, clock=self._clock, scope=scope)
+            keeps = partial(self._keeps_open, start)
+            return await run_item(self._journal, start, operation, clock=self._clock, scope=scope, keeps=keeps)
+
+    async def take_up(
+        self,
+        held: HeldCall,
+        asked: Collection[str],
+        open_step: Callable[[str], AbstractAsyncContextManager[OpenStep]],
+        *,
+        waiting: Callable[[], None],
+    ) -> Ending:
+        """Go on with a call that another host began, once people have answered; `asked` and `waiting` as in
+        `Asking.take_up`. `open_step` opens the Step through which it is sent (CAT-6).
+
+        Raises:
+            Kept: this host stops as well.
+            StorageFailed: a fact could not be stored.
+        """
+        if self._closed:
+            raise Kept
+        start = next(start for start in self._journal.facts.open_calls if start.item.id == held.call_id)
+
+        async def operation(attempt: Attempt) -> Answer:
+            attempt.sent = held.requested.request.method == taking_up.CALL
+            attempt.reading = not attempt.sent
+            results = await self._asking.take_up(held, asked, waiting=waiting)
+            responses = InputResponses(request=held.requested.request, results=results)
+            async with open_step(start.turn_id) as step:
+                return await self._go_on(step.binding, start, responses, attempt)
+
+        with self._cancellable(held.call_id) as scope:
+            return await run_item(
+                self._journal,
+                start,
+                operation,
+                clock=self._clock,
+                scope=scope,
+                begun=True,
+                keeps=partial(self._keeps_open, start),
+            )
+
+    async def _go_on(self, binding: Binding, start: CallStarted, responses: InputResponses, attempt: Attempt) -> Answer:
+        """Send the call again, with the answers, to the server that asked; no other gets them (QST-1)."""
+        request, item = responses.request, start.item
+        view, desk = taking_up.same_server(binding, request), self._desk(binding, item.id)
+        if attempt.reading:
+            again = taking_up.read_again(item, request)
+            call = hooked_builtin(binding, again, item)
+            await view.connection.ready(view.config.startup_timeout)
+            await self._asking.input_sent(start.turn_id, item.id)
+            result = await builtins.run(again, binding, desk, responses)
+        else:
+            annotations = taking_up.refuse_denied(self._permission, binding, start, request)
+            call = taking_up.hooked(start, request, annotations)
+            if call.arguments != item.arguments:
+                attempt.arguments = call.arguments
+            await view.connection.ready(view.config.startup_timeout)
+            await self._asking.input_sent(start.turn_id, item.id)
+            result = await view.connection.call_tool(
+                item.tool,
+                call.arguments,
+                timeout=view.config.tool_timeout,
+                safe_to_repeat=annotations.safe_to_repeat,
+                on_progress=self._progress(start.turn_id, item.id),
+                respondent=desk,
+                input_responses=responses,
+            )
+        return await self._answer(call if self.rules.hooks else None, result)
+
+    def _keeps_open(self, start: CallStarted) -> bool:
+        held = self._journal.facts.held_calls
+        return self._keeps(start.turn_id) and any(call.call_id == start.item.id for call in held)
 
     def close(self) -> None:
         """Cancel every running call, each of which writes its end and returns it; refuse all later ones."""

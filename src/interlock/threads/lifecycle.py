@@ -1,6 +1,7 @@
 """The life of one call, from its start to its single end.
 
-Owns: the promise that every started item ends exactly once, whatever happens inside (LIF-1, LIF-4).
+Owns: the promise that every started item ends exactly once, whatever happens inside (LIF-1, LIF-4); a call that waits
+for people may do so in the next host (QST-9).
 Never: retries, decides, or looks at what the operation does.
 """
 
@@ -63,6 +64,10 @@ class Ending:
     answer: Answer | None = None
 
 
+class Kept(Exception):
+    """The call was cancelled because its host stops, and has no end yet: the next host goes on with it (QST-9)."""
+
+
 SENTENCE_LIMIT = 16 * 1024
 """Bytes of an error's sentence: a server may have written most of it."""
 
@@ -70,9 +75,18 @@ Operation = Callable[[Attempt], Awaitable[Answer]]
 
 
 async def run_item(
-    recorder: Recorder, start: CallStarted, operation: Operation, *, clock: Clock, scope: anyio.CancelScope
+    recorder: Recorder,
+    start: CallStarted,
+    operation: Operation,
+    *,
+    clock: Clock,
+    scope: anyio.CancelScope,
+    begun: bool = False,
+    keeps: Callable[[], bool] = lambda: False,
 ) -> Ending:
     """Run `operation` as the item of `start`; return its end once that is stored.
+
+    `begun`: the start is stored already. `keeps` tells, for a call that was cancelled, that it is left open.
 
     Failures that the host foresees (InterlockError), results with is_error, and a call whose own
     `scope` was cancelled become a failed item. Cancellation from outside and defects of our own
@@ -80,26 +94,32 @@ async def run_item(
 
     Raises:
         StorageFailed: the start or the end could not be stored.
+        Kept: the call was cancelled through its `scope`, and is left open.
     """
     began, attempt = clock.monotonic(), Attempt()
     came_to: Answer | ItemError | None = None
-    await recorder.record_surely(start)
+    kept = False
+    if not begun:
+        await recorder.record_surely(start)
     try:
         with scope:
             await anyio.lowlevel.checkpoint_if_cancelled()
             came_to = await operation(attempt)
         if scope.cancelled_caught:
-            came_to = _cancelled(start.item, attempt)
+            came_to, kept = _cancelled(start.item, attempt), keeps()
     except InterlockError as error:
         came_to = _error(error.code, error.message, _effect(error))
     except anyio.get_cancelled_exc_class():
-        came_to = _cancelled(start.item, attempt)
+        came_to, kept = _cancelled(start.item, attempt), keeps()
         raise
     finally:
         item = start.item if attempt.arguments is None else replace(start.item, arguments=attempt.arguments)
         ending = _ended(item, came_to, duration=round((clock.monotonic() - began) * 1000))
         end = CallEnded(turn_id=start.turn_id, step_id=start.step_id, item=ending.item, effect=ending.item.effect)
-        await recorder.record_surely(end)
+        if not kept:
+            await recorder.record_surely(end)
+    if kept:
+        raise Kept
     return ending
 
 

@@ -97,6 +97,23 @@ class Permission:
         if approvals == "ask":
             await self._ask(call, verdict, policy, keeper)
 
+    def refuse_denied(self, facts: CallFacts, policy: Policy, config: ServerConfig) -> None:
+        """Return if a call that was allowed before may go on. People are not asked a second time.
+
+        Raises:
+            NotPermitted: the filters of its server or a rule forbid the tool now.
+        """
+        verdict = decide(facts, config.approval_mode(facts.tool), policy, remembered=True)
+        reason = verdict.reason if verdict.decision == "deny" else None
+        if not config.allows(facts.tool):
+            reason = "the filters of its server leave it out now"
+        if reason is not None:
+            raise NotPermitted(
+                f"the call of tool {facts.tool!r} of server {facts.server!r} did not go on: {reason}",
+                server=facts.server,
+                tool=facts.tool,
+            )
+
     def _holds(self, call: Wanted) -> bool:
         return len(self.remembered) > 0 and self.remembered.holds(call.key, definition_of(call.entry.tool))
 

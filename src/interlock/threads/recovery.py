@@ -1,44 +1,97 @@
-"""What a killed host left open in a Thread.
+"""What a host that has stopped left open in a Thread.
 
-Owns: the ends of calls, questions and a turn that nobody runs any more (LIF-1, QST-9).
+Owns: the ends of calls, questions and a turn that nobody runs any more (LIF-1, QST-9); which of them wait for people
+and go on instead.
 Never: touches what has ended, or guesses what an interrupted call did.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from interlock.history.fold import ThreadState
+from interlock.history.clip import clip_text
+from interlock.history.fold import ThreadState, TurnState
 from interlock.history.journal import Journal
+from interlock.questions.rounds import held_questions, known_answer
 from interlock.threads import output
+from interlock.threads.step import model_text
 from interlock.vocabulary.conversation import CallEntry, OutputEntry, TextPart
-from interlock.vocabulary.event import CallEnded, CallStarted, EntriesRecorded, Event, QuestionWithdrawn, TurnEnded
+from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
+    EntriesRecorded,
+    Event,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionWithdrawn,
+    TurnEnded,
+)
 from interlock.vocabulary.item import ItemError, McpToolCallItem
 from interlock.vocabulary.question import Question
+from interlock.vocabulary.thread import HeldCall
 
 SENTENCE = "the host ended while the call ran; whether it took effect is unknown"
 
 
 async def close_what_was_left_open(journal: Journal, *, output_limit: int) -> None:
-    """Record the missing ends, all or none. Called by whoever holds the Thread's claim, before anything runs."""
+    """Record the missing ends, all or none. Called by whoever holds the Thread's claim, before anything runs.
+
+    Calls that wait for people stay open, with their turn: `Thread` goes on with them.
+    """
     facts = journal.facts
     if not (facts.open_questions or facts.open_calls or facts.unanswered or facts.open_turn is not None):
-        return  # as it should be; looking at all turns of a long Thread takes its time
-    events = missing_ends(journal.state, output_limit=output_limit)
+        return  # as it should be
+    turn_id = facts.open_turn or (journal.turn_ids[-1] if journal.turn_ids else "")
+    events = missing_ends(facts, turn_id, journal.turn(turn_id), output_limit=output_limit)
     if events:
         await journal.record_all(events)
 
 
-def missing_ends(state: ThreadState, *, output_limit: int) -> tuple[Event, ...]:
-    """Ends of questions and calls, outputs for unanswered calls (no model takes a history without), the turn's end."""
-    events: list[Event] = [_withdrawn(question) for question in state.open_questions]
-    events += [_interrupted(started) for started in state.open_calls]
-    turn_id = state.open_turn or (state.turns[-1].turn_id if state.turns else "")
-    if state.unanswered:
-        ended = {item.id: item for turn in state.turns for item in turn.items if isinstance(item, McpToolCallItem)}
-        outputs = tuple(_output(call, ended.get(call.call_id), output_limit) for call in state.unanswered)
+def missing_ends(facts: ThreadState, turn_id: str, turn: TurnState | None, *, output_limit: int) -> tuple[Event, ...]:
+    """Ends of questions and calls, outputs for unanswered calls (no model takes a history without), the turn's end.
+
+    `turn` is that of `turn_id`, the open one or else the last.
+    """
+    held = going_on(facts)
+    going_on_ids = {call.call_id for call in held}
+    events: list[Event] = [
+        _withdrawn(question) for question in facts.open_questions if question.id not in held_questions(held)
+    ]
+    events += [QuestionAsked(question=question) for call in held for question in _lost(call)]
+    ended = [_interrupted(started) for started in facts.open_calls if started.item.id not in going_on_ids]
+    events += ended
+    if held:
+        return tuple(events)
+    if facts.unanswered:
+        items = {item.id: item for item in turn.items if isinstance(item, McpToolCallItem)} if turn is not None else {}
+        items |= {end.item.id: end.item for end in ended}
+        outputs = outputs_for(facts.unanswered, items.values(), output_limit)
         events.append(EntriesRecorded(turn_id=turn_id, entries=outputs))
-    if state.open_turn is not None:
+    if facts.open_turn is not None:
         events.append(TurnEnded(turn_id=turn_id, status="interrupted", error="the host ended while the turn ran"))
     return tuple(events)
+
+
+def going_on(facts: ThreadState) -> tuple[HeldCall, ...]:
+    """The calls that wait for people: those of the open turn."""
+    open_calls = {started.item.id for started in facts.open_calls if started.turn_id == facts.open_turn}
+    return tuple(held for held in facts.held_calls if held.call_id in open_calls)
+
+
+def outputs_for(calls: Sequence[CallEntry], items: Iterable[McpToolCallItem], limit: int) -> tuple[OutputEntry, ...]:
+    """What the model is told of each call: the result of its item, if that is among `items`, else why there is none."""
+    by_id = {item.id: item for item in items}
+    return tuple(_output(call, by_id.get(call.call_id), limit) for call in calls)
+
+
+def _lost(held: HeldCall) -> tuple[Question, ...]:
+    """Questions that were answered, but whose answers are not stored and have not reached the server: they are open
+    again (BEHAVIOUR section 10)."""
+    answered = {end.question_id for end in held.settled if isinstance(end, QuestionAnswered)}
+    return tuple(
+        question
+        for question in held.requested.questions
+        if question.id in answered and known_answer(question, held) is None
+    )
 
 
 def _withdrawn(question: Question) -> QuestionWithdrawn:
@@ -53,9 +106,8 @@ def _interrupted(started: CallStarted) -> CallEnded:
 
 
 def _output(call: CallEntry, item: McpToolCallItem | None, limit: int) -> OutputEntry:
-    """What the model is told: the result when the call had ended, else that it was interrupted."""
     if item is not None and item.result is not None:
         content = output.answer(item.result, limit).content
         return OutputEntry(call_id=call.call_id, content=content, success=item.status == "completed")
-    text = item.error.message if item is not None and item.error is not None else SENTENCE
-    return OutputEntry(call_id=call.call_id, content=(TextPart(text=text),), success=False)
+    text = model_text(item.error) if item is not None and item.error is not None else SENTENCE
+    return OutputEntry(call_id=call.call_id, content=(TextPart(text=clip_text(text, limit)),), success=False)

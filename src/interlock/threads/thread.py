@@ -6,34 +6,35 @@ Never: outlives its Host, or leaves a call, a lease or a task behind (ARCHITECTU
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.abc
 
-from interlock.catalog.offer import tools_for_model
 from interlock.connections.generation import Generations
 from interlock.history.fold import ThreadState
 from interlock.history.journal import Journal
 from interlock.memory.usage import Accounting
 from interlock.origins.read import connector_meta
 from interlock.origins.store import Origins
-from interlock.questions.asking import Asking, Reviewer
+from interlock.questions.asking import Asking
 from interlock.questions.audience import Listener, Until
 from interlock.questions.respondent import Desk
 from interlock.resources.client import ResourceClient
 from interlock.resources.skills import DEFAULT_SERVER, Skills
-from interlock.threads import builtins
-from interlock.threads.call import Caller, CallRules
+from interlock.threads.binding import bind
+from interlock.threads.call import Caller
 from interlock.threads.compaction import compacted
 from interlock.threads.direct import DirectRequests
+from interlock.threads.going_on import missing_outputs, turn_to_go_on_with
 from interlock.threads.identity import new_id
 from interlock.threads.notices import Notices, NoticeStream
 from interlock.threads.reading import read_for_call
-from interlock.threads.servers import DEFAULT_GRACE, Servers
+from interlock.threads.recovery import going_on
+from interlock.threads.servers import Servers
+from interlock.threads.settings import ThreadSettings
 from interlock.threads.step import Step
 from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest, as_parts
-from interlock.vocabulary.conversation import Part, UserEntry
+from interlock.vocabulary.conversation import OutputEntry, Part, UserEntry
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
 from interlock.vocabulary.event import (
     EntriesRecorded,
@@ -46,10 +47,10 @@ from interlock.vocabulary.event import (
     ThreadRolledBack,
     ThreadStarted,
     TurnEnded,
+    TurnOptions,
     TurnStarted,
     TurnStatus,
 )
-from interlock.vocabulary.ids import StepId, ThreadId, TurnId
 from interlock.vocabulary.item import ThreadItem, UserMessageItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import LaggedNotice, Notice
@@ -58,31 +59,12 @@ from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Clock, Model
 from interlock.vocabulary.question import Answer, Question
 from interlock.vocabulary.resource import ResourceRead
-from interlock.vocabulary.server import ServerConfig, ServerReport
-from interlock.vocabulary.snapshot import Binding, Snapshot
+from interlock.vocabulary.server import ServerReport
+from interlock.vocabulary.snapshot import Snapshot
+from interlock.vocabulary.thread import HeldCall
 
 CLOSING_PATIENCE = 5.0
 """Seconds that closing waits for Steps that are still open."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadSettings:
-    """What a Thread is opened with. `grace` is seconds (CON-3); `default_model` is for turns that name none.
-
-    `compact_at`: tokens from which on a turn has the history summarised by itself (HIS-4); None: never.
-    """
-
-    servers: tuple[ServerConfig, ...] = ()
-    policy: Policy = field(default_factory=Policy)
-    rules: CallRules = field(default_factory=CallRules)
-    default_model: Callable[[], Model] | None = None
-    grace: float = DEFAULT_GRACE
-    reviewer: Reviewer | None = None
-    compact_at: int | None = None
-
-    def overridden(self, overrides: ThreadOverrides) -> "ThreadSettings":
-        servers = overrides.enabled_servers(self.servers)
-        return replace(self, servers=servers, policy=overrides.policy(self.policy))
 
 
 class Thread:
@@ -115,9 +97,16 @@ class Thread:
             new_id=lambda: new_id(clock),
             policy=lambda: self.snapshot.policy,
             reviewer=settings.reviewer,
+            keeps=self._goes_on,
+            turn_options=self._options_of,
         )
         self._caller = Caller(
-            journal=journal, clock=clock, notify=self.notify, rules=settings.rules, asking=self._asking
+            journal=journal,
+            clock=clock,
+            notify=self.notify,
+            rules=settings.rules,
+            asking=self._asking,
+            keeps=self._goes_on,
         )
         self._requests = DirectRequests(self._servers.holding, Desk(self._asking))
         self._resources = ResourceClient(self._servers.latest)
@@ -284,7 +273,7 @@ class Thread:
             StorageFailed: the start could not be stored.
         """
         parts = as_parts(user_input)
-        chosen = model or self._default_model()
+        chosen = model or self._settings.model()
         request = TurnRequest(
             input=parts,
             model=chosen,
@@ -372,7 +361,7 @@ class Thread:
             ModelFailed: the model gave no summary, and nothing has changed.
             StorageFailed: it could not be stored.
         """
-        chosen = model or self._default_model()
+        chosen = model or self._settings.model()
         async with self._beginning:
             self._refuse_if_busy("compact")
             if not self._journal.entries:
@@ -461,7 +450,7 @@ class Thread:
         """Capture what there is now, and hold it while the block runs (CAT-6)."""
         self._refuse_if_closing()
         async with self._servers.leased() as snapshot:
-            binding = self._bind(turn_id, snapshot)
+            binding = bind(self.id, turn_id, new_id(self._clock), snapshot, self._servers.pending)
             captured = StepCaptured(
                 turn_id=turn_id,
                 step_id=binding.step_id,
@@ -498,6 +487,7 @@ class Thread:
                     if birth is not None:
                         await self._journal.record(birth)
                     tasks.start_soon(self._servers.run, name=f"servers of {self.id}")
+                    await self._go_on(tasks)
                     task_status.started(self)
                     await self._closing.wait()
                 except InterlockError as error:
@@ -523,11 +513,11 @@ class Thread:
         async with self._beginning:  # a turn that was just beginning has begun; the next one is refused
             turn = self.running_turn
         if turn is not None:
-            await turn.interrupt()
+            await turn.stop()
         if self._compacting is not None:
             self._compacting.cancel()
         await self._servers.close(CLOSING_PATIENCE)
-        if self._journal.open_turn is not None:
+        if self._journal.open_turn is not None and not going_on(self._journal.facts):
             with suppress(StorageFailed):  # where the store has failed, the next to open the Thread writes this end
                 await self._end_turn(self._journal.open_turn, "interrupted", None)
         self._notices.close()
@@ -546,9 +536,32 @@ class Thread:
             self._overrides = self._wished
             self.follow(self._configured)
 
-    async def _run_turn(self, turn: Turn) -> None:
+    async def _go_on(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Go on with the turn whose calls wait for people since another host ran it (QST-9)."""
+        turn = turn_to_go_on_with(self._journal, self, lambda: self._settings)
+        if turn is not None:
+            self._turn = turn
+            await tasks.start(self._run_turn, turn, name=f"turn {turn.id}")
+
+    async def take_up(self, held: HeldCall, *, waiting: Callable[[], None]) -> None:
+        asked = {question.id for question in self._journal.facts.open_questions}
+        await self._caller.take_up(held, asked, self.open_step, waiting=waiting)
+
+    def missing_outputs(self, turn_id: str) -> tuple[OutputEntry, ...]:
+        return missing_outputs(self._journal, turn_id, self._settings.rules.output_limit)
+
+    def _options_of(self, turn_id: str) -> TurnOptions:
+        return self._turn.options if self._turn is not None and self._turn.id == turn_id else TurnOptions()
+
+    def _goes_on(self, turn_id: str) -> bool:
+        """Whether calls of the turn that wait for people are left to the next host when this one stops."""
+        return self._turn is not None and self._turn.id == turn_id and self._turn.goes_on
+
+    async def _run_turn(
+        self, turn: Turn, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
         try:
-            await turn.run()
+            await turn.run(task_status=task_status)
         finally:
             self._turn_is_over(turn.id, interrupted=turn.interrupted)
 
@@ -563,23 +576,6 @@ class Thread:
             with anyio.CancelScope(shield=True):
                 await self._journal.record(TurnEnded(turn_id=turn_id, status=status, error=error))
         self._turn_is_over(turn_id, interrupted=status == "interrupted")
-
-    def _default_model(self) -> Model:
-        if self._settings.default_model is None:
-            raise InvalidRequest("cannot start a turn without a model; pass one, or configure one")
-        return self._settings.default_model()
-
-    def _bind(self, turn_id: str, snapshot: Snapshot) -> Binding:
-        offered = builtins.offered(snapshot)
-        return Binding(
-            thread_id=ThreadId(self.id),
-            turn_id=TurnId(turn_id),
-            step_id=StepId(new_id(self._clock)),
-            snapshot=snapshot,
-            builtins=offered,
-            tools=tools_for_model(snapshot.catalog, offered),
-            pending=self._servers.pending,
-        )
 
     def _refuse_if_busy(self, action: str) -> None:
         """What changes the history does not begin while something else does."""

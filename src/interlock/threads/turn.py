@@ -1,19 +1,22 @@
 """One request of a user, from its start to its single end.
 
-Owns: the loop sample → calls → outputs → next Step, its bound, and how it ended (TRN-1).
+Owns: the loop sample → calls → outputs → next Step, its bound, and how it ended (TRN-1); the way back into that loop
+for a turn whose calls wait for people since another host ran it (QST-9).
 Never: keeps history of its own; it reads the Journal's fold and records into the Journal.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 import anyio
+import anyio.abc
 
 from interlock.history.journal import Journal
 from interlock.threads.compaction import compacted
 from interlock.threads.identity import new_id
+from interlock.threads.lifecycle import Kept
 from interlock.threads.sampling import Sampling
 from interlock.threads.step import CallResult, Step
 from interlock.vocabulary.conversation import (
@@ -26,11 +29,19 @@ from interlock.vocabulary.conversation import (
     UserEntry,
 )
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, ModelFailed, StorageFailed
-from interlock.vocabulary.event import EntriesRecorded, Event, MessageCompleted, TurnEnded, TurnStatus
+from interlock.vocabulary.event import (
+    EntriesRecorded,
+    Event,
+    MessageCompleted,
+    TurnEnded,
+    TurnOptions,
+    TurnStatus,
+)
 from interlock.vocabulary.item import UserMessageItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import DeltaNotice, Notice, PlanNotice, WarningNotice
 from interlock.vocabulary.ports import Clock, Model
+from interlock.vocabulary.thread import HeldCall
 
 DEFAULT_MAX_STEPS = 100
 """Samplings of one turn; a model that still calls tools then is taken to run in circles."""
@@ -52,10 +63,24 @@ class TurnRequest:
     max_steps: int = DEFAULT_MAX_STEPS
     compact_at: int | None = None
 
+    @property
+    def options(self) -> TurnOptions:
+        """What is stored of it where another host may have to go on."""
+        return TurnOptions(
+            instructions=self.instructions,
+            output_schema=self.output_schema,
+            plan_mode=self.plan_mode,
+            max_steps=self.max_steps,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """How a turn ended. `error` is a sentence when it failed; a blank last message is none."""
+    """How a turn ended. `error` is a sentence when it failed; a blank last message is none.
+
+    One that waits for people when its Thread is closed comes back as interrupted, with a sentence; it is stored as
+    running, and goes on when the Thread is resumed.
+    """
 
     turn_id: str
     status: TurnStatus
@@ -84,14 +109,38 @@ class TurnRoom(Protocol):
 
     def open_step(self, turn_id: str) -> AbstractAsyncContextManager[Step]: ...
 
+    async def take_up(self, held: HeldCall, *, waiting: Callable[[], None]) -> object:
+        """Go on with a call that another host began; as `Caller.take_up`."""
+        ...
+
+    def missing_outputs(self, turn_id: str) -> tuple[OutputEntry, ...]:
+        """For all calls of the model that have none yet."""
+        ...
+
+
+WAITS = "the thread was closed while a question of this turn is open; resume it to go on"
+
 
 class Turn:
     """A running or ended turn. It runs in a task of its Thread: whoever started it may go away."""
 
-    def __init__(self, turn_id: str, request: TurnRequest, room: TurnRoom) -> None:
+    def __init__(
+        self,
+        turn_id: str,
+        request: TurnRequest,
+        room: TurnRoom,
+        *,
+        held: Sequence[HeldCall] = (),
+        implicit: bool = False,
+    ) -> None:
+        """`held`: calls that wait for people since another host ran the turn; `implicit`: that host's program asked
+        for them itself, so with their ends the turn is over."""
         self._id = turn_id
         self._request = request
         self._room = room
+        self._held = tuple(held)
+        self._implicit = implicit
+        self._interrupting = False
         self._scope = anyio.CancelScope()
         self._done = anyio.Event()
         self._last_message: str | None = None
@@ -108,6 +157,16 @@ class Turn:
     @property
     def id(self) -> str:
         return self._id
+
+    @property
+    def options(self) -> TurnOptions:
+        return self._request.options
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another host may go on with it when this one stops: nobody has interrupted it, and nothing was said
+        that its model has not heard."""
+        return not (self._interrupting or self._said)
 
     @property
     def interrupted(self) -> bool:
@@ -139,17 +198,33 @@ class Turn:
 
     async def interrupt(self) -> None:
         """End the turn as interrupted: its calls are cancelled and each writes its end. Returns once it has ended."""
+        self._interrupting = True
+        await self.stop()
+
+    async def stop(self) -> None:
+        """As `interrupt`, but calls that wait for people are left to the next host, and the turn with them (QST-9)."""
+        self._closed = self._closed or self._is_kept  # what would be said now, nobody could take over
         self._scope.cancel()
         await self._done.wait()
 
-    async def run(self) -> None:
-        """Run the turn, whose start is stored, to its end. Called once, by the Thread."""
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Run the turn, whose start is stored, to its end. Called once, by the Thread.
+
+        `task_status` tells when all that an earlier host was asked can be answered here.
+        """
         status: TurnStatus = "interrupted"
         error: str | None = None
         try:
             with self._scope:
-                await self._converse()
-                status = "completed"
+                if self._held:
+                    await self._take_up(task_status)
+                if self._implicit:
+                    error = "the host ended while the turn ran"
+                else:
+                    await self._converse()
+                    status = "completed"
+        except Kept:
+            pass
         except InterlockError as failure:
             status, error = "failed", failure.message
         except Exception as defect:
@@ -160,6 +235,10 @@ class Turn:
 
     async def _end(self, status: TurnStatus, error: str | None) -> None:
         result = TurnResult(turn_id=self._id, status=status, error=error, last_message=self._last_message)
+        if self._is_kept:
+            self._result = TurnResult(turn_id=self._id, status="interrupted", error=WAITS)
+            self._done.set()
+            return
         try:
             await self._take_in()
             await self._record(TurnEnded(turn_id=self._id, status=status, error=error, last_message=self._last_message))
@@ -168,6 +247,37 @@ class Turn:
         finally:
             self._result = result
             self._done.set()
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether calls of the turn were left open for the next host."""
+        return self.goes_on and any(held.requested.turn_id == self._id for held in self._room.journal.facts.held_calls)
+
+    async def _take_up(self, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Go on with the calls that wait for people, side by side; then all calls of the model have outputs."""
+        defects: list[Exception] = []
+        waiting = [anyio.Event() for _ in self._held]
+
+        async def run(held: HeldCall, waits: anyio.Event) -> None:
+            try:
+                await self._room.take_up(held, waiting=waits.set)
+            except Exception as defect:  # the others finish first
+                defects.append(defect)
+            finally:
+                waits.set()
+
+        try:
+            async with anyio.create_task_group() as tasks:
+                for held, waits in zip(self._held, waiting, strict=True):
+                    tasks.start_soon(run, held, waits)
+                for waits in waiting:
+                    await waits.wait()
+                task_status.started()
+        finally:
+            if not self._is_kept and (outputs := self._room.missing_outputs(self._id)):
+                await self._record(EntriesRecorded(turn_id=self._id, entries=outputs))
+        if defects:
+            raise defects[0]
 
     async def _converse(self) -> None:
         for _ in range(self._request.max_steps):
@@ -263,8 +373,9 @@ class Turn:
                 for index, call in enumerate(calls):
                     tasks.start_soon(run, index, call)
         finally:
-            outputs = tuple(_output(call, result) for call, result in zip(calls, results, strict=True))
-            await self._record(EntriesRecorded(turn_id=self._id, entries=outputs))
+            if not self._is_kept:
+                outputs = tuple(_output(call, result) for call, result in zip(calls, results, strict=True))
+                await self._record(EntriesRecorded(turn_id=self._id, entries=outputs))
         if defects:
             raise defects[0]
 

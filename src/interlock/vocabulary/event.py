@@ -14,7 +14,7 @@ from interlock.vocabulary.conversation import Entry, Part, Usage
 from interlock.vocabulary.errors import Effect
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem, UserMessageItem
 from interlock.vocabulary.json import JsonObject
-from interlock.vocabulary.question import Answerer, Question, Remember
+from interlock.vocabulary.question import Answerer, HeldRequest, Question, Remember
 
 TurnStatus = Literal["in_progress", "completed", "failed", "interrupted"]
 
@@ -141,8 +141,44 @@ class UsageRecorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOptions:
+    """What a Turn was begun with besides its input and its model."""
+
+    instructions: str = ""
+    output_schema: JsonObject | None = None
+    plan_mode: bool = False
+    max_steps: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRequested:
+    """A server of 2026-07-28 wants answers before it goes on with a call; any host can give them (QST-9).
+
+    `questions` belong to `request.keys`, in order. Until the InputSent or the end of the call, the call waits for
+    people and for nothing else.
+    """
+
+    turn_id: str
+    call_id: str
+    request: HeldRequest
+    questions: tuple[Question, ...]
+    turn: TurnOptions = field(default_factory=TurnOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSent:
+    """All answers of the call's last InputRequested are there; stored before they go out with the request (LIF-4)."""
+
+    turn_id: str
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAsked:
-    """Stored before the audience is told; the question is open until one of the other three names it (QST-9)."""
+    """Stored before the audience is told; the question is open until one of the other three names it (QST-9).
+
+    Stored again where a host ended before an answer, whose content is not stored, had reached the server.
+    """
 
     question: Question
 
@@ -198,6 +234,8 @@ Event: TypeAlias = (
     | CallStarted
     | CallEnded
     | UsageRecorded
+    | InputRequested
+    | InputSent
     | QuestionAsked
     | QuestionAnswered
     | QuestionWithdrawn

@@ -12,7 +12,7 @@ from interlock.vocabulary.conversation import ModelEvent, ModelRequest
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.memory import MemoryUse
-from interlock.vocabulary.question import Elicitation
+from interlock.vocabulary.question import Elicitation, InputResponses
 from interlock.vocabulary.resource import (
     Completion,
     Listing,
@@ -125,7 +125,10 @@ class Connection(Protocol):
         meta: JsonObject | None = None,
         fresh: bool = False,
         respondent: Respondent | None = None,
-    ) -> ResourceRead: ...
+        input_responses: InputResponses | None = None,
+    ) -> ResourceRead:
+        """The contents. `respondent`, `input_responses`: as in `call_tool`."""
+        ...
 
     async def subscribe_resource(self, uri: str, *, timeout: float) -> None:
         """Hear of changes of `uri` (RES-12), over restarts too; each call needs one `unsubscribe_resource`."""
@@ -143,10 +146,13 @@ class Connection(Protocol):
         meta: JsonObject | None = None,
         safe_to_repeat: bool = False,
         respondent: Respondent | None = None,
+        input_responses: InputResponses | None = None,
     ) -> ToolResult:
         """Call the tool by its remote name.
 
         `safe_to_repeat` (see ToolAnnotations): the call may be sent once more after its session was lost (CON-7).
+        `respondent` answers what the server asks meanwhile. `input_responses`: the call is one that an earlier host
+        made, and goes on with the answers to what the server had asked then (QST-9).
         """
         ...
 

@@ -1,6 +1,7 @@
 """What a person is asked, and what a person may answer.
 
-Owns: the one type of question for elicitations of servers and approvals of calls, and the three answers.
+Owns: the one type of question for elicitations of servers and approvals of calls, the three answers, and what is
+kept of a request that a server answers with questions.
 Never: decides who is asked, waits, or holds the request id of a server (QST-1).
 """
 
@@ -125,8 +126,36 @@ Answer: TypeAlias = Accept | Decline | Cancel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRequest:
+    """A request of ours that a server of 2026-07-28 answered with questions: enough for any host to send it again with
+    the answers (specification 2026-07-28: basic/patterns/mrtr; QST-9).
+
+    `params` are those of the first round, `state` is the server's requestState, untouched, `keys` are those of
+    inputRequests in their order. `whereabouts` tells whether a server of that name is still the one that asked.
+    """
+
+    server: str
+    whereabouts: str
+    method: str
+    params: JsonObject
+    keys: tuple[str, ...]
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputResponses:
+    """The results for the server, one for each of `request.keys`."""
+
+    request: HeldRequest
+    results: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Elicitation:
-    """What a server asks, before anybody has looked at it: the params of `elicitation/create` as they came."""
+    """What a server asks, before anybody has looked at it: the params of `elicitation/create` as they came.
+
+    `held`: the request that it asks before answering, where another host could send that again.
+    """
 
     server: str
     params: JsonObject
@@ -134,3 +163,4 @@ class Elicitation:
     call_id: str | None = None
     turn_id: str | None = None
     certainty: CallCertainty = "unknown"
+    held: HeldRequest | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, TypeAlias
 
-from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.json import JsonObject, JsonValue
 from interlock.vocabulary.policy import ApprovalMode
 from interlock.vocabulary.secret import Secret, reveal
 
@@ -93,6 +93,18 @@ class ServerConfig:
     def approval_mode(self, tool: str) -> ApprovalMode:
         return self.tool_approval_modes.get(tool, self.default_tools_approval_mode)
 
+    def whereabouts(self) -> str:
+        """Equal as long as the same server stands behind the name: what is started where, or which URL.
+
+        Unlike `identity` it is stored, and outlives other credentials. The digest does not let a secret be read back.
+        """
+        match self.transport:
+            case StdioTransport(command=command, args=args, cwd=folder):
+                facts = [reveal(command), [reveal(arg) for arg in args], folder and reveal(folder)]
+            case HttpTransport(url=url):
+                facts = [reveal(url)]
+        return _digest([self.name, *facts])
+
     def identity(self, capabilities: JsonObject) -> str:
         """Equal for two configurations whose connections are interchangeable (CON-15).
 
@@ -108,8 +120,12 @@ class ServerConfig:
             self.restart,
             capabilities,
         ]
-        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return _digest(facts)
+
+
+def _digest(facts: JsonValue) -> str:
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _transport_facts(transport: Transport) -> dict[str, Any]:

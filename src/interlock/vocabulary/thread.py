@@ -1,6 +1,6 @@
 """A Thread as it is after some of its events, and what saves folding them again.
 
-Owns: the shapes of a Turn's state, a Thread's state, and a checkpoint of both.
+Owns: the shapes of a Turn's state, of a call that waits for people, of a Thread's state, and a checkpoint of them.
 Never: makes one; `history.fold` does, from events and nothing else (HIS-1, HIS-5).
 """
 
@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interlock.vocabulary.conversation import CallEntry, Entry, Part, Usage
-from interlock.vocabulary.event import CallStarted, TurnStatus
+from interlock.vocabulary.event import (
+    CallStarted,
+    InputRequested,
+    QuestionAnswered,
+    QuestionDeclined,
+    QuestionWithdrawn,
+    TurnStatus,
+)
 from interlock.vocabulary.item import ThreadItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.lazy import Lazy
@@ -33,13 +40,27 @@ class TurnState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldCall:
+    """A call that waits for people and can be gone on with by any host (QST-9); `settled` are the ends of its questions
+    so far."""
+
+    requested: InputRequested
+    settled: tuple[QuestionAnswered | QuestionDeclined | QuestionWithdrawn, ...] = ()
+
+    @property
+    def call_id(self) -> str:
+        return self.requested.call_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadState:
     """A Thread after `last_sequence` events.
 
     `entries` is the model's history; `unanswered` are its function calls that have no output yet
     (a model accepts no history with such calls: after an interruption, outputs are recorded for
     them). `open_calls` are started and not ended; `open_turn` is the running Turn's id: both found at
-    a start, they were interrupted (LIF-1). `used_call_ids` are all that ever began (LIF-8).
+    a start, they were interrupted (LIF-1), unless they are among the `held_calls`, which wait for people (QST-9).
+    `used_call_ids` are all that ever began (LIF-8).
     `open_questions` were asked and neither answered nor withdrawn nor declined, oldest first (QST-9).
     `context_tokens` is about how many tokens the next sampling would take in. `usage` counts what was
     rolled back too: it was spent.
@@ -58,6 +79,7 @@ class ThreadState:
     usage: Usage = field(default_factory=Usage)
     open_turn: str | None = None
     open_calls: tuple[CallStarted, ...] = ()
+    held_calls: tuple[HeldCall, ...] = ()
     used_call_ids: frozenset[str] = frozenset()
     open_questions: tuple[Question, ...] = ()
     context_tokens: int = 0
