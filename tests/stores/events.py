@@ -133,6 +133,7 @@ events = st.one_of(
     st.builds(event.ThreadStarted, name=words, model=words, forked_from=words),
     st.builds(event.ThreadNamed, name=words),
     st.builds(event.ThreadArchived, archived=st.booleans()),
+    st.builds(event.ThreadAnnotated, key=text, value=objects),
     st.builds(event.ThreadRolledBack, turns=st.integers(1, 9)),
     st.builds(
         event.ThreadCompacted,

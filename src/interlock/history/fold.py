@@ -27,6 +27,7 @@ from interlock.vocabulary.event import (
     QuestionWithdrawn,
     StepCaptured,
     StoredEvent,
+    ThreadAnnotated,
     ThreadArchived,
     ThreadCompacted,
     ThreadNamed,
@@ -189,7 +190,7 @@ class Fold:
         self.last_sequence, self._updated_at = stored.sequence, stored.at
         event = stored.event
         match event:
-            case ThreadStarted() | ThreadNamed() | ThreadArchived():
+            case ThreadStarted() | ThreadNamed() | ThreadArchived() | ThreadAnnotated():
                 self._know(event, stored.at)
             case ThreadRolledBack():
                 self._roll_back(event.turns)
@@ -227,7 +228,7 @@ class Fold:
             self._turns[turn_id] = _Turn(self._history.mark, Lazy.of(TurnState(turn_id=turn_id)))
         return self._turns[turn_id]
 
-    def _know(self, event: ThreadStarted | ThreadNamed | ThreadArchived, at: int) -> None:
+    def _know(self, event: ThreadStarted | ThreadNamed | ThreadArchived | ThreadAnnotated, at: int) -> None:
         match event:
             case ThreadStarted():
                 self._facts = replace(
@@ -237,6 +238,9 @@ class Fold:
                 self._facts = replace(self._facts, name=event.name)
             case ThreadArchived():
                 self._facts = replace(self._facts, archived=event.archived)
+            case ThreadAnnotated():
+                annotations = {**self._facts.annotations, event.key: event.value}
+                self._facts = replace(self._facts, annotations=annotations)
 
     def _roll_back(self, count: int) -> None:
         dropped = list(self._turns)[max(0, len(self._turns) - count) :]

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from interlock.stores import json_text
 from interlock.stores.codec import CALL_ITEM, ENTRY, KINDS, MESSAGE_ITEM, PART, USAGE, Row
 from interlock.stores.question_shapes import QUESTION
-from interlock.stores.shapes import BOOLEAN, INTEGER, TEXT, Many, OneOf, Record, Shape, Union
+from interlock.stores.shapes import BOOLEAN, INTEGER, OBJECT, TEXT, Many, OneOf, Record, Shape, Union
 from interlock.vocabulary import conversation, item
 from interlock.vocabulary.event import (
     CallStarted,
@@ -99,6 +99,7 @@ FACTS: Final = Record(
         "open_questions": Many(QUESTION),
         "context_tokens": INTEGER,
         "archived": BOOLEAN,
+        "annotations": OBJECT,
     },
 )
 

@@ -123,6 +123,7 @@ KINDS: Final[Mapping[type, Kind]] = {
     ),
     event.ThreadNamed: Kind("thread_named", 1, Record(event.ThreadNamed, {"name": OPTIONAL_TEXT})),
     event.ThreadArchived: Kind("thread_archived", 1, Record(event.ThreadArchived, {"archived": BOOLEAN})),
+    event.ThreadAnnotated: Kind("thread_annotated", 1, Record(event.ThreadAnnotated, {"key": TEXT, "value": OBJECT})),
     event.ThreadRolledBack: Kind("thread_rolled_back", 1, Record(event.ThreadRolledBack, {"turns": INTEGER})),
     event.ThreadCompacted: Kind(
         "thread_compacted",

@@ -42,6 +42,7 @@ from interlock.vocabulary.event import (
     MessageCompleted,
     StepCaptured,
     StoredEvent,
+    ThreadAnnotated,
     ThreadArchived,
     ThreadNamed,
     ThreadRolledBack,
@@ -401,6 +402,10 @@ class Thread:
     async def rename(self, name: str | None) -> None:
         """Give the Thread a name for lists, or take it away."""
         await self._journal.record(ThreadNamed(name=name))
+
+    async def annotate(self, key: str, value: JsonObject) -> None:
+        """Keep something of the application with the Thread: `state.annotations[key]`, where another run finds it."""
+        await self._journal.record(ThreadAnnotated(key=key, value=value))
 
     async def close(self) -> None:
         """End the Thread: its turn, its calls, its servers. Bounded; from any task, any number of times.

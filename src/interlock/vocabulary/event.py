@@ -41,6 +41,17 @@ class ThreadArchived:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadAnnotated:
+    """What an application keeps with the Thread under a key of its own, in place of what it kept there before.
+
+    The host never looks into it. A rollback leaves it; a fork takes along what was kept until then.
+    """
+
+    key: str
+    value: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadRolledBack:
     """The last `turns` Turns do not count any more: their items, entries and origins are gone (HIS-3, ORI-6).
 
@@ -224,6 +235,7 @@ Event: TypeAlias = (
     ThreadStarted
     | ThreadNamed
     | ThreadArchived
+    | ThreadAnnotated
     | ThreadRolledBack
     | ThreadCompacted
     | TurnStarted

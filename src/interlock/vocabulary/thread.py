@@ -63,7 +63,7 @@ class ThreadState:
     `used_call_ids` are all that ever began (LIF-8).
     `open_questions` were asked and neither answered nor withdrawn nor declined, oldest first (QST-9).
     `context_tokens` is about how many tokens the next sampling would take in. `usage` counts what was
-    rolled back too: it was spent.
+    rolled back too: it was spent. `annotations` are what applications keep, by their keys.
     """
 
     thread_id: str
@@ -84,6 +84,7 @@ class ThreadState:
     open_questions: tuple[Question, ...] = ()
     context_tokens: int = 0
     archived: bool = False
+    annotations: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
 
     @property
     def exists(self) -> bool:

@@ -4,8 +4,9 @@ import pytest
 
 from interlock.surfaces.rpc.translator import Translator
 from interlock.vocabulary.conversation import Usage
-from interlock.vocabulary.event import Event, StepCaptured
-from interlock.vocabulary.notice import DeltaNotice
+from interlock.vocabulary.event import CallEnded, Event, StepCaptured, TurnStarted
+from interlock.vocabulary.notice import DeltaNotice, ProgressNotice
+from interlock.vocabulary.tool import Progress
 from tests.history.thread_events import model_said, one_call, stored, user_said
 from tests.manifest import requirement
 
@@ -33,3 +34,19 @@ def test_a_message_begins_after_all_that_went_before_it_however_early_its_text_c
         for kind in ("userMessage", "mcpToolCall", "agentMessage")
         for moment in ("started", "completed")
     ]
+
+
+@requirement("RPC-1", "LIF-6")
+@pytest.mark.parametrize("before", range(len(PAST)))
+def test_progress_is_told_between_the_start_and_the_end_of_its_call_or_not_at_all(before: int) -> None:
+    translator = Translator("a", usage=Usage(), open_turn=None, open_questions=())
+    progress = ProgressNotice(turn_id="u1", call_id="c1", progress=Progress(progress=1))
+    heard: list[str] = []
+    for place, event in enumerate(stored(PAST)):
+        news = [*translator.notice(progress, 1)] if place == before else []
+        news += translator.event(event)
+        heard += [m for m, p in news if p.get("itemId", p.get("item", {}).get("id")) == "c1"]
+    ended = next(i for i, event in enumerate(PAST) if isinstance(event, CallEnded))
+    begun = next(i for i, event in enumerate(PAST) if isinstance(event, TurnStarted))
+    told = ["item/mcpToolCall/progress"] if begun < before <= ended else []
+    assert heard == ["item/started", *told, "item/completed"]

@@ -64,7 +64,7 @@ class Application:
         """The thread as it is followed; following begins when it is asked for the first time."""
         live = self._live.get(thread.id)
         if live is None or live.thread is not thread:
-            live = self._live[thread.id] = LiveThread(thread)
+            live = self._live[thread.id] = LiveThread(thread, provider=self.provider)
             self._tasks.start_soon(self._follow, live, name=f"following thread {thread.id}")
         return live
 

@@ -7,8 +7,7 @@ Never: misses a stored event, or waits for a client.
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -19,6 +18,7 @@ from interlock.surfaces.rpc.pauses import Pauses
 from interlock.surfaces.rpc.projection import NOT_LOADED
 from interlock.surfaces.rpc.shapes import ThreadStatus
 from interlock.surfaces.rpc.translator import Translator, startup_news
+from interlock.surfaces.rpc.turn_settings import KEY, TurnSettings, annotation, kept_settings
 from interlock.threads.thread import Thread
 from interlock.vocabulary.event import StoredEvent
 from interlock.vocabulary.server import ServerStatus
@@ -27,35 +27,24 @@ UNLOAD_AFTER: Final = 30 * 60.0
 """Seconds after which a thread that nobody follows and that runs no turn is closed; it can be resumed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSettings:
-    """What the next turns run with where they do not say it themselves. `model` None: the configuration's."""
-
-    model: str | None = None
-    base_instructions: str | None = None
-    developer_instructions: str | None = None
-    mode: Literal["plan", "default"] = "default"
-
-    @property
-    def instructions(self) -> str:
-        return "\n\n".join(text for text in (self.base_instructions, self.developer_instructions) if text)
-
-
 class LiveThread:
     """Made while the thread is loaded; `run` follows it to its end."""
 
-    def __init__(self, thread: Thread, *, unload_after: float = UNLOAD_AFTER) -> None:
-        state = thread.state
+    def __init__(self, thread: Thread, *, provider: str, unload_after: float = UNLOAD_AFTER) -> None:
+        """`provider` of models is the one that is in use."""
+        facts = thread.journal.facts
         self.thread = thread
-        self.settings = TurnSettings()
+        self.settings = kept_settings(facts.annotations, provider)
+        self._provider = provider
         self.pauses = Pauses(thread)
-        self._after = state.last_sequence
+        self._after = facts.last_sequence
         self._notices = thread.notices()
         self._translator = Translator(
             thread.id,
-            usage=state.usage,
-            open_turn=state.open_turn,
-            open_questions=tuple(question.id for question in state.open_questions),
+            usage=facts.usage,
+            open_turn=facts.open_turn,
+            open_questions=tuple(question.id for question in facts.open_questions),
+            open_calls=tuple(call.item.id for call in facts.open_calls),
         )
         self._followers: dict[Client, Attendance] = {}
         self._joining: dict[Client, Attendance] = {}
@@ -68,6 +57,13 @@ class LiveThread:
     @property
     def status(self) -> ThreadStatus:
         return self._translator.status
+
+    async def settle(self, settings: TurnSettings) -> None:
+        """Take these over, and keep what of them a later run has to know."""
+        kept = annotation(settings, self._provider)
+        if kept != annotation(self.settings, self._provider):
+            await self.thread.annotate(KEY, kept)
+        self.settings = settings
 
     # ---- who follows
 

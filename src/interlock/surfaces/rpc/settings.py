@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from interlock import models
 from interlock.surfaces.rpc import projection, shapes
-from interlock.surfaces.rpc.live import LiveThread, TurnSettings
+from interlock.surfaces.rpc.live import LiveThread
 from interlock.surfaces.rpc.method import Params
 from interlock.surfaces.rpc.overrides import ApprovalPolicy, SandboxMode, overrides_of, overrides_of_config
+from interlock.surfaces.rpc.turn_settings import TurnSettings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.overrides import ThreadOverrides
 from interlock.vocabulary.ports import Model

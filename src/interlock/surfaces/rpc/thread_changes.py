@@ -37,7 +37,7 @@ async def fork(context: Context, params: ForkParams) -> After:
         params.thread_id, last_turn, overrides=params.of_thread, extensions=context.client.extensions
     )
     live = application.attend(thread)
-    live.settings = params.merged_into(live.settings, model)
+    await live.settle(params.merged_into(live.settings, model))
     await live.join(context.client)
     return opened(context, live, turns=() if params.exclude_turns else turns_of(thread.state))
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from interlock.surfaces.rpc import projection, shapes
-from interlock.surfaces.rpc.live import LiveThread, TurnSettings
+from interlock.surfaces.rpc.live import LiveThread
 from interlock.surfaces.rpc.method import After, Context, Count, Method, Params, SortDirection
 from interlock.surfaces.rpc.paging import slice_of
 from interlock.surfaces.rpc.pauses import Pauses
@@ -125,10 +125,10 @@ class EmptyResult(TypedDict):
 
 async def start(context: Context, params: StartParams) -> After:
     application = context.application
-    settings = params.merged_into(TurnSettings(), checked_model(application, params))
+    model = checked_model(application, params)
     thread = await application.host.start_thread(overrides=params.of_thread, extensions=context.client.extensions)
     live = application.attend(thread)
-    live.settings = settings
+    await live.settle(params.merged_into(live.settings, model))
     await live.join(context.client)
     return opened(context, live, turns=())
 
@@ -142,7 +142,7 @@ async def resume(context: Context, params: ResumeParams) -> After:
         params.thread_id, overrides=params.of_thread, extensions=context.client.extensions
     )
     live = application.attend(thread)
-    live.settings = params.merged_into(live.settings, model)
+    await live.settle(params.merged_into(live.settings, model))
     if before is not None:
         tell_settings(application, live, before)
     await live.join(context.client)

@@ -46,7 +46,15 @@ STARTUP: Final = {
 class Translator:
     """One for each loaded thread; fed with its events and notices in the order in which they came."""
 
-    def __init__(self, thread_id: str, *, usage: Usage, open_turn: str | None, open_questions: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        thread_id: str,
+        *,
+        usage: Usage,
+        open_turn: str | None,
+        open_questions: tuple[str, ...],
+        open_calls: tuple[str, ...] = (),
+    ) -> None:
         self._thread_id = thread_id
         self._usage = usage
         self._turn = open_turn
@@ -59,6 +67,9 @@ class Translator:
         self._step: str | None = None
         """The newest Step of whose start clients have heard; None: it is not known, so any may be it."""
         self._early: list[DeltaNotice | PlanNotice] = []
+        self._calls: set[str] = set(open_calls)
+        self._ended_calls: set[str] = set()
+        self._early_progress: list[ProgressNotice] = []
         self._questions: set[str] = set(open_questions)
 
     @property
@@ -84,7 +95,10 @@ class Translator:
             case CallStarted() as call:
                 self._sampling = False
                 yield self._item("item/started", call.turn_id, call.item, "startedAtMs", stored.at)
+                yield from self._begin_progress(call.item.id)
             case CallEnded() as call:
+                self._calls.discard(call.item.id)
+                self._ended_calls.add(call.item.id)
                 yield self._item("item/completed", call.turn_id, call.item, "completedAtMs", stored.at)
             case StepCaptured(step_id=step_id):
                 self._sampling, self._step = True, step_id
@@ -113,8 +127,7 @@ class Translator:
             case DeltaNotice() | PlanNotice():
                 yield from self._delta(notice, now)
             case ProgressNotice():
-                progress = {"itemId": notice.call_id, "message": progress_text(notice.progress)}
-                yield "item/mcpToolCall/progress", self._about(turnId=notice.turn_id, **progress)
+                yield from self._progress(notice)
             case ServerNotice():
                 yield from startup_news(notice.report, self._thread_id)
             case WarningNotice():
@@ -128,6 +141,8 @@ class Translator:
         self._turn, self._turn_began, self._last_message = event.turn_id, at, None
         self._writing.clear()
         self._written.clear()
+        self._ended_calls.clear()
+        self._early_progress.clear()
         yield self._status()
         yield "turn/started", self._about(turn=projection.new_turn(event.turn_id, at))
 
@@ -213,6 +228,20 @@ class Translator:
         early, self._early = self._early, []
         for notice in early:
             yield from self._delta(notice, at)
+
+    def _begin_progress(self, call_id: str) -> News:
+        self._calls.add(call_id)
+        early, self._early_progress = self._early_progress, []
+        for notice in early:
+            yield from self._progress(notice)
+
+    def _progress(self, notice: ProgressNotice) -> News:
+        """Not before the start of its call, nor after its end."""
+        if notice.call_id in self._calls:
+            progress = {"itemId": notice.call_id, "message": progress_text(notice.progress)}
+            yield "item/mcpToolCall/progress", self._about(turnId=notice.turn_id, **progress)
+        elif notice.call_id not in self._ended_calls and len(self._early_progress) < EARLY_LIMIT:
+            self._early_progress.append(notice)
 
     def _item(self, method: str, turn_id: str, item: ThreadItem, when: str, at: int) -> tuple[str, dict[str, Any]]:
         return method, {

@@ -11,12 +11,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from interlock.surfaces.rpc import projection, shapes
-from interlock.surfaces.rpc.live import TurnSettings
 from interlock.surfaces.rpc.method import Context, Method, Params
 from interlock.surfaces.rpc.overrides import ApprovalPolicy, SandboxPolicy, overrides_of
 from interlock.surfaces.rpc.settings import model_named, settings_shape, tell_settings
 from interlock.surfaces.rpc.threads import EmptyResult, OfThread
 from interlock.surfaces.rpc.turn_input import UserInput, parts_of
+from interlock.surfaces.rpc.turn_settings import TurnSettings
 from interlock.threads.turn import Turn
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.overrides import ThreadOverrides
@@ -79,7 +79,7 @@ async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
         plan_mode=settings.mode == "plan",
         overrides=params.of_thread,
     )
-    live.settings = settings
+    await live.settle(settings)
     tell_settings(application, live, before)
     return {"turn": projection.new_turn(turn.id, None)}
 
