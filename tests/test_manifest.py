@@ -1,6 +1,7 @@
 """The manifest of promises and the tests agree, in both directions."""
 
 import ast
+import functools
 import tomllib
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tests.manifest import DELIVERED
 TESTS = Path(__file__).parent
 
 
+@functools.cache
 def marked_ids() -> set[str]:
     """Every id that stands in a @requirement(...) of a test module."""
     found: set[str] = set()

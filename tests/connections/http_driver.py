@@ -6,6 +6,7 @@ Never: behaves by itself; each request is answered by the test's own function.
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -110,8 +111,13 @@ class ScriptedServer:
 
 
 @asynccontextmanager
-async def serving(handler: Handler, *, port: int = 0, ssl: Any = None) -> AsyncIterator[ScriptedServer]:
-    """Serve on 127.0.0.1; `handler` answers each request. Without an answer the connection is closed."""
+async def serving(
+    handler: Handler, *, place: socket.socket | None = None, ssl: Any = None
+) -> AsyncIterator[ScriptedServer]:
+    """Serve on 127.0.0.1; `handler` answers each request. Without an answer the connection is closed.
+
+    `place`: a socket that is bound already; None: one on a free port.
+    """
     script = ScriptedServer()
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -135,7 +141,9 @@ async def serving(handler: Handler, *, port: int = 0, ssl: Any = None) -> AsyncI
             writer.close()
             script.connections.discard(task)
 
-    server = await asyncio.start_server(connection, "127.0.0.1", port, ssl=ssl)
+    if place is None:
+        place = socket.create_server(("127.0.0.1", 0))
+    server = await asyncio.start_server(connection, sock=place, ssl=ssl)
     scheme = "https" if ssl else "http"
     script.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
     try:

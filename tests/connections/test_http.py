@@ -530,15 +530,15 @@ async def test_one_broken_request_leaves_the_others_in_flight_alone() -> None:
 
 
 async def test_a_server_that_is_away_costs_each_request_and_the_same_channel_works_when_it_is_back() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    place = socket.socket()
+    place.bind(("127.0.0.1", 0))  # nobody else can take it while it does not listen
+    port = place.getsockname()[1]
     async with talking(HttpChannel(configured(f"http://127.0.0.1:{port}/mcp?key=hidden"))) as far:
         error = await far.fails()
         assert (error.kind, error.effect) == ("unavailable", "none")
         assert "connection refused" in error.message
         assert "hidden" not in error.message
-        async with serving(well_behaved, port=port):
+        async with serving(well_behaved, place=place):
             assert (await far.ask("ping"))["result"] == {}
 
 

