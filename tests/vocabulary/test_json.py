@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.vocabulary.json import canonical, compact, ordered
+from interlock.vocabulary.json import JsonValue, canonical, compact, excerpt, ordered
 from tests.manifest import requirement
 
 VALUES = st.recursive(
@@ -53,3 +53,16 @@ def test_what_is_no_json_or_too_deep_is_a_value_error() -> None:
         deep = [deep]
     with pytest.raises(ValueError, match="recursion"):
         compact(deep)
+
+
+def test_an_excerpt_is_short_whatever_it_is_of() -> None:
+    deep: JsonValue = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert excerpt(deep, 100) == "[[[[[…]]]]]"
+    assert excerpt({"a": {"b": {"c": {"d": {}}}}}, 100) == "{'a': {'b': {'c': {'d': {}}}}}"
+    assert excerpt(list(range(1_000_000)), 100) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …]"
+    assert excerpt("x" * 1_000_000, 5) == "'xxxx"
+    assert excerpt({"k" * 100: None}, 10) == "{'kkkkkkkk"
+    assert [excerpt(value, 100) for value in (None, True, 1.5, -7)] == ["None", "True", "1.5", "-7"]
+    assert excerpt(10**5000, 100) == "a huge number"

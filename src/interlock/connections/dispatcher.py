@@ -25,7 +25,7 @@ from interlock.connections.posting import Outbox
 from interlock.connections.serving import OnRequest, ServerRequests
 from interlock.connections.waiter import RequestId, Waiter
 from interlock.vocabulary.errors import Effect, ServerFailed, ServerFailure
-from interlock.vocabulary.json import JsonObject, JsonValue
+from interlock.vocabulary.json import JsonObject, JsonValue, excerpt
 from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.tool import Progress
 
@@ -246,7 +246,9 @@ class Dispatcher:
             if "method" in message:
                 self._take(message, within)
             elif _is_foreign(message.get("id"), within):
-                self.diagnostic("foreign_answer", f"an answer to {message['id']!r} in the response to {within!r}"[:500])
+                self.diagnostic(
+                    "foreign_answer", f"an answer to {excerpt(message['id'], 200)} in the response to {within!r}"
+                )
             else:
                 self._answer(message)
         elif type(message) is list:  # a batch of 2025-03-26
@@ -256,9 +258,9 @@ class Dispatcher:
                 if type(part) is dict:
                     self.message(part, within)
                 else:
-                    self.diagnostic("noise", repr(part)[:1000])
+                    self.diagnostic("noise", excerpt(part, 1000))
         else:
-            self.diagnostic("noise", repr(message)[:1000])
+            self.diagnostic("noise", excerpt(message, 1000))
 
     def failed(self, request_id: RequestId, error: ServerFailed) -> None:
         waiter = self._waiters.pop(request_id, None)
@@ -305,10 +307,10 @@ class Dispatcher:
         elif type(request_id) is int and 0 < request_id <= self._last_id:
             self.diagnostic("late_or_repeated_answer", f"an answer to request {request_id}, which is settled")
         elif "id" in message or "result" in message or "error" in message:
-            said = f": {message['error']!r}" if message.get("error") else ""
-            self.diagnostic("unknown_id", f"an answer with id {request_id!r}"[:500] + said[:500])
+            said = f": {excerpt(message['error'], 500)}" if message.get("error") else ""
+            self.diagnostic("unknown_id", f"an answer with id {excerpt(request_id, 200)}{said}")
         else:
-            self.diagnostic("noise", repr(message)[:1000])
+            self.diagnostic("noise", excerpt(message, 1000))
 
     def _answer_late(self, waiter: Waiter, message: dict[str, Any]) -> None:
         if self._waiters.get(message["id"]) is waiter:
@@ -325,7 +327,7 @@ class Dispatcher:
         shaped = error if isinstance(error, dict) else {"message": error}
         code, said = shaped.get("code"), shaped.get("message")
         code = code if type(code) is int else None
-        said = said if isinstance(said, str) else "" if said is None else repr(said)[:LONGEST_REASON]
+        said = said if isinstance(said, str) else "" if said is None else excerpt(said, LONGEST_REASON)
         reason = printable(self._mask(said), LONGEST_REASON) or "it gave no reason"
         number = "" if code is None else f" (code {code})"
         return self._failed(
@@ -354,7 +356,7 @@ class Dispatcher:
     def _take(self, message: dict[str, Any], within: RequestId | None) -> None:
         method, params = message["method"], message.get("params")
         if type(method) is not str:
-            self.diagnostic("noise", repr(message)[:1000])
+            self.diagnostic("noise", excerpt(message, 1000))
             return
         if type(params) is not dict:
             params = {}
@@ -387,11 +389,11 @@ class Dispatcher:
         token = params.get("progressToken")
         waiter = self._waiters.get(token) if isinstance(token, int | str) and type(token) is not bool else None
         if waiter is None or waiter.on_progress is None:
-            self.diagnostic("unknown_progress", f"progress for token {token!r}")
+            self.diagnostic("unknown_progress", f"progress for token {excerpt(token, 200)}")
             return
         progress = _progress(params)
         if progress is None:
-            self.diagnostic("bad_progress", repr(params)[:1000])
+            self.diagnostic("bad_progress", excerpt(params, 1000))
             return
         try:
             waiter.on_progress(progress)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from interlock.connections import convert
 from interlock.connections.serving import ASKED_WITHIN, RequestRefused
 from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
-from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.json import JsonObject, excerpt
 from interlock.vocabulary.ports import Respondent
 from interlock.vocabulary.question import CallCertainty, Elicitation, HeldRequest, InputResponses
 
@@ -203,8 +203,8 @@ def read_input_required(
     questions = {}
     for key, request in requests.items():
         if not isinstance(request, Mapping) or request.get("method") != ELICIT:
-            wanted = str(request.get("method") if isinstance(request, Mapping) else request)[:100]
-            raise convert.broken(server, method, f"it asks for {wanted!r}, which was not offered", effect=effect)
+            wanted = excerpt(request.get("method") if isinstance(request, Mapping) else request, 100)
+            raise convert.broken(server, method, f"it asks for {wanted}, which was not offered", effect=effect)
         params = request.get("params")
         questions[key] = replace(known, params=params if isinstance(params, Mapping) else {})
     return InputRequired(questions=questions, state=state)

@@ -235,5 +235,6 @@ def means_lost_session(status: int, error: dict[str, Any] | None, request_id: Re
     if status == HTTPStatus.NOT_FOUND:
         return not (ours and code == METHOD_NOT_FOUND)
     if status == HTTPStatus.BAD_REQUEST and error is not None and not ours and code in SESSION_ERRORS:
-        return "session" in str(error["error"].get("message", "")).lower()
+        said = error["error"].get("message")
+        return isinstance(said, str) and "session" in said.lower()
     return False

@@ -18,7 +18,7 @@ from interlock.connections.clock import now
 from interlock.connections.dispatcher import Dispatcher
 from interlock.connections.protocol import HANDSHAKE_VERSIONS, META, STATELESS_VERSIONS, client_info, envelope
 from interlock.vocabulary.errors import ServerFailed, ServerFailure
-from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.json import JsonObject, excerpt
 from interlock.vocabulary.server import Era, ServerInfo
 
 PROBE_TIMEOUT = 3.0
@@ -155,7 +155,7 @@ class _Negotiation:
         versions = result.get("supportedVersions")
         mutual = self._mutual(versions)
         if mutual is None:
-            reason = f"answered server/discover with the protocol versions {versions!r:.200}"
+            reason = f"answered server/discover with the protocol versions {excerpt(versions, 200)}"
             raise _NotStateless(self._failed(f"{reason}, none of which is known here as stateless", "protocol"))
         return self._read_discovery(result, mutual)
 
@@ -170,12 +170,12 @@ class _Negotiation:
         mutual = self._mutual(supported)
         if mutual is not None and not again:
             return await self._discover(mutual, again=True)
-        if isinstance(supported, list) and not set(map(str, supported)) & set(HANDSHAKE_VERSIONS):
+        if isinstance(supported, list) and not any(known in supported for known in HANDSHAKE_VERSIONS):
             if mutual is not None:
                 raise error  # it names the very version that it refuses
             known = ", ".join((*HANDSHAKE_VERSIONS, *STATELESS_VERSIONS))
             raise self._failed(
-                f"speaks only the protocol versions {supported!r:.200}; known here are {known}", "unsupported"
+                f"speaks only the protocol versions {excerpt(supported, 200)}; known here are {known}", "unsupported"
             ) from error
         raise _NotStateless(error) from error
 
@@ -221,7 +221,8 @@ class _Negotiation:
         if agreed not in HANDSHAKE_VERSIONS:
             known = ", ".join(HANDSHAKE_VERSIONS)
             raise self._failed(
-                f"answered initialize with protocol version {agreed!r:.100}; known here are {known}", "unsupported"
+                f"answered initialize with protocol version {excerpt(agreed, 100)}; known here are {known}",
+                "unsupported",
             )
         with anyio.move_on_after(self._seconds()):
             written = {headers.PROTOCOL_VERSION: agreed}

@@ -11,7 +11,7 @@ messages and updates are no facts to rely on, and memory is not the server's to 
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.json import JsonObject, excerpt
 
 QUEUE_LIMIT = 256
 FOLDED_LIMIT = 64
@@ -58,4 +58,4 @@ def _folding_key(method: str, params: JsonObject) -> Hashable | None:
 
 def _subscription(params: JsonObject) -> str | None:
     meta: Any = params.get("_meta")
-    return repr(meta.get(SUBSCRIPTION_KEY))[:100] if isinstance(meta, Mapping) and SUBSCRIPTION_KEY in meta else None
+    return excerpt(meta.get(SUBSCRIPTION_KEY), 100) if isinstance(meta, Mapping) and SUBSCRIPTION_KEY in meta else None

@@ -20,7 +20,7 @@ from interlock.connections.serving import OnRequest, RequestRefused
 from interlock.connections.stamping import Stamp
 from interlock.connections.stdio import StdioChannel, last_words
 from interlock.vocabulary.errors import ServerFailed
-from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.json import JsonObject, excerpt
 from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.server import Diagnostic, Era, HttpTransport, ServerConfig, ServerInfo, StdioTransport
 
@@ -124,7 +124,7 @@ class Session:
         )
         if self._stateless and (kind := result.get("resultType")) not in RESULT_TYPES:
             raise ServerFailed(
-                f'server "{self._server}" answered {method} with a result of the unknown type {kind!r:.100}',
+                f'server "{self._server}" answered {method} with a result of the unknown type {excerpt(kind, 100)}',
                 server=self._server,
                 kind="protocol",
                 effect="unknown",

@@ -85,7 +85,8 @@ class Subscriptions:
         """Hear that a stream stands: if it had been cut, what happened in between was missed."""
         if method == ACKNOWLEDGED:
             meta: Any = params.get("_meta")
-            stands = self._opening.pop(str(meta.get(SUBSCRIPTION_KEY)) if isinstance(meta, dict) else "", None)
+            key = meta.get(SUBSCRIPTION_KEY) if isinstance(meta, dict) else None
+            stands = self._opening.pop(key, None) if isinstance(key, str) else None
             if stands is not None:
                 stands()
 

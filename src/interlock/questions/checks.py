@@ -58,8 +58,8 @@ def value_problem(field: Field, value: JsonValue) -> str | None:
         case BooleanField():
             return None if isinstance(value, bool) else "must be true or false"
         case SelectField():
-            values = [choice.value for choice in field.choices]
-            return None if isinstance(value, str) and value in values else f"must be one of {_listed(values)}"
+            chosen = isinstance(value, str) and any(value == choice.value for choice in field.choices)
+            return None if chosen else f"must be one of {_listed([choice.value for choice in field.choices])}"
         case MultiSelectField():
             return _selection_problem(field, value)
         case _:
@@ -130,9 +130,9 @@ def _number_problem(field: NumberField, value: JsonValue) -> str | None:
 
 
 def _selection_problem(field: MultiSelectField, value: JsonValue) -> str | None:
-    values = [choice.value for choice in field.choices]
+    values = dict.fromkeys(choice.value for choice in field.choices)  # a set that keeps their order
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one in values for one in value):
-        return f"must be a list of {_listed(values)}"
+        return f"must be a list of {_listed(list(values))}"
     if len(set(value)) != len(value):
         return "must not name anything twice"
     if field.min_items is not None and len(value) < field.min_items:

@@ -13,7 +13,7 @@ from interlock.questions.forms import read_form
 from interlock.questions.urls import read_link
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.form import Form
-from interlock.vocabulary.json import JsonObject, JsonValue
+from interlock.vocabulary.json import JsonObject, JsonValue, excerpt
 from interlock.vocabulary.question import Accept, Answer, Approval, Cancel, Decline, Elicitation, Link, Question
 
 LONGEST_MESSAGE = 64 * 1024
@@ -57,7 +57,7 @@ def _subject(params: JsonObject, *, identified: bool) -> Form | Link:
         case "url":
             return _link(params, identified)
         case other:
-            raise InvalidRequest(f"elicitation/create has the mode {str(other)[:50]!r}; known are 'form' and 'url'")
+            raise InvalidRequest(f"elicitation/create has the mode {excerpt(other, 50)}; known are 'form' and 'url'")
 
 
 def _link(params: JsonObject, identified: bool) -> Link:

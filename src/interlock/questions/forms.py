@@ -24,7 +24,7 @@ from interlock.vocabulary.form import (
     TextField,
     TextFormat,
 )
-from interlock.vocabulary.json import JsonObject, JsonValue
+from interlock.vocabulary.json import JsonObject, JsonValue, excerpt
 
 MAXIMUM_FIELDS: Final = 200
 MAXIMUM_CHOICES: Final = 2000
@@ -137,7 +137,9 @@ def _field(members: _Members) -> Field:
         case "array":
             return _multi_select(members)
         case other:
-            raise members.refusal(f"its type is {str(other)[:50]!r}, and a form has texts, numbers, booleans and lists")
+            raise members.refusal(
+                f"its type is {excerpt(other, 50)}, and a form has texts, numbers, booleans and lists"
+            )
 
 
 def _text(members: _Members) -> TextField:

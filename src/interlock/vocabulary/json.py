@@ -6,7 +6,8 @@ Never: parses or validates.
 
 import json
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -15,6 +16,11 @@ JsonValue: TypeAlias = Any
 
 JsonObject: TypeAlias = Mapping[str, Any]
 """A decoded JSON object, treated as frozen by everybody who holds it."""
+
+EXCERPT_LEVELS: Final = 4
+EXCERPT_ENTRIES: Final = 10
+EXCERPT_BITS: Final = 10_000
+"""What an excerpt shows of a value; a longer whole number is one that Python refuses to write."""
 
 
 def compact(value: JsonValue) -> str:
@@ -51,6 +57,34 @@ def fault(error: json.JSONDecodeError) -> str:
     """What is wrong with a text that is no JSON, without the place, to stand in a sentence: "unterminated string"."""
     words = error.msg[:1].lower() + error.msg[1:]
     return words.removesuffix(" at").removesuffix(" starting")  # the parser's own words lead over to the place
+
+
+def excerpt(value: JsonValue, limit: int) -> str:
+    """The beginning of `value` as Python writes it, in at most `limit` characters, to be quoted in a sentence.
+
+    Its cost is that of the excerpt, however long, wide or deep the value is.
+    """
+    return _excerpt(value, limit, EXCERPT_LEVELS)[:limit]
+
+
+def _excerpt(value: JsonValue, limit: int, levels: int) -> str:
+    if isinstance(value, str):
+        return repr(value[:limit])
+    if isinstance(value, int) and value.bit_length() > EXCERPT_BITS:
+        return "a huge number"
+    if not isinstance(value, dict | list):
+        return repr(value)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    if levels == 0:
+        return f"{opening}…{closing}" if value else opening + closing
+    parts = [_part(value, part, limit, levels - 1) for part in islice(value, EXCERPT_ENTRIES)]
+    return opening + ", ".join(parts + ["…"] * (len(value) > EXCERPT_ENTRIES)) + closing
+
+
+def _part(whole: dict[Any, Any] | list[Any], part: JsonValue, limit: int, levels: int) -> str:
+    """A member by its name, or an entry."""
+    written = _excerpt(part, limit, levels)
+    return f"{written}: {_excerpt(whole[part], limit, levels)}" if isinstance(whole, dict) else written
 
 
 def _write(value: JsonValue, *, sort_keys: bool) -> str:
