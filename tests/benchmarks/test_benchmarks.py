@@ -1,6 +1,7 @@
 """The benchmarks run, and their figures say what they claim to say."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -74,3 +75,15 @@ def test_the_chart_has_a_bar_for_every_subject() -> None:
     row = next(row for row in ROWS if row.name == "call")
     found = {name: figures(rounds(r0=1e-4), None) for name in row.subjects}
     assert chart.drawn({"call": found}, [row]).count("<rect") == 1 + len(found)
+
+
+def test_the_app_server_is_measured_from_outside(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.app_server", "--scale", "0.02", "--into", str(tmp_path / "found.json")]
+    environment = {name: value for name, value in os.environ.items() if name != "INTERLOCK_CODEX"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = json.loads((tmp_path / "found.json").read_text())["rows"]
+    assert rows["request"]["ratio"] > 0
+    assert "INTERLOCK_CODEX names no program" in rows["call"]["skipped"]
+    assert rows["threads"]["threads"] == 20
+    assert rows["stream"]["deltas"] == rows["stream"]["expected"]
