@@ -16,7 +16,7 @@ from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.ids import StepId, ThreadId, TurnId
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.policy import Policy
-from interlock.vocabulary.ports import Connection, Respondent
+from interlock.vocabulary.ports import Connection
 from interlock.vocabulary.resource import Listing, Page, Resource, ResourceContent, ResourceRead, ResourceTemplate
 from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus, StdioTransport
 from interlock.vocabulary.snapshot import Binding, ServerView, Snapshot
@@ -66,14 +66,7 @@ class Recorded:
     async def list_all_resource_templates(self, *, timeout: float) -> Listing[ResourceTemplate]:
         return await self._walk("resources/templates/list", "resourceTemplates", template, timeout)
 
-    async def read_resource(
-        self,
-        uri: str,
-        *,
-        timeout: float,
-        meta: JsonObject | None = None,
-        respondent: Respondent | None = None,
-    ) -> ResourceRead:
+    async def read_resource(self, uri: str, *, timeout: float, **rest: Any) -> ResourceRead:
         result = await self._ask("resources/read", uri, timeout)
         return ResourceRead(contents=tuple(content(each) for each in result["contents"]))
 
