@@ -61,7 +61,7 @@ def test_a_new_file_and_its_folder_are_for_their_owner_only(tmp_path: Path) -> N
 
 
 def test_a_server_that_is_there_is_replaced_only_on_demand(file: Path) -> None:
-    with pytest.raises(InvalidRequest, match=r"there is already a server b in .*use --replace"):
+    with pytest.raises(InvalidRequest, match=r"there is already a server 'b' in .*use --replace"):
         add_servers(file, {"b": {"command": "z"}})
     assert file.read_text() == WRITTEN
     add_servers(file, {"b": {"command": "z"}}, replace=True)
@@ -120,7 +120,7 @@ def test_other_layouts_are_edited_with_their_comments_kept(tmp_path: Path, text:
     [
         ("config.toml", "model = \n", "config.toml:1:9: "),
         ("config.toml", "mcp_servers = 1\n", "mcp_servers must be a table of tables"),
-        ("config.toml", 'model = "x"\n', "there is no server a in "),
+        ("config.toml", 'model = "x"\n', "there is no server 'a' in "),
         ("x.json", "{}", "only TOML files are edited; take a out of it by hand"),
     ],
 )

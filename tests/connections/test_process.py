@@ -66,7 +66,7 @@ async def test_a_missing_command_is_named_with_the_path_that_was_searched_and_th
     with pytest.raises(ServerFailed) as caught:
         start_process("git", missing)
     text = caught.value.message
-    assert 'command not found: "no-such-command-anywhere"' in text
+    assert "command not found: 'no-such-command-anywhere'" in text
     assert "searched PATH /nowhere:/usr/nowhere" in text
     assert "full path" in text
     assert caught.value.effect == "none"
@@ -79,15 +79,15 @@ async def test_a_path_that_leads_nowhere_is_told_with_the_folder_from_which_it_w
     cases = [
         (
             StdioTransport(command="bin/server", cwd=str(tmp_path)),
-            f'there is no file "bin/server", seen from {tmp_path};',
+            f"there is no file 'bin/server', seen from {tmp_path};",
         ),
-        (StdioTransport(command="./bin/server"), f'there is no file "./bin/server", seen from {Path.cwd()};'),
-        (StdioTransport(command="/no/such/server"), 'there is no file "/no/such/server";'),
+        (StdioTransport(command="./bin/server"), f"there is no file './bin/server', seen from {Path.cwd()};"),
+        (StdioTransport(command="/no/such/server"), "there is no file '/no/such/server';"),
         (
             StdioTransport(command=str(script)),
-            f'the interpreter that the first line of "{script}" names does not exist;',
+            f"the interpreter that the first line of '{script}' names does not exist;",
         ),
-        (StdioTransport(command="./x", cwd=Secret(str(tmp_path))), 'there is no file "./x", seen from ********;'),
+        (StdioTransport(command="./x", cwd=Secret(str(tmp_path))), "there is no file './x', seen from ********;"),
     ]
     for wrong, words in cases:
         with pytest.raises(ServerFailed) as caught:

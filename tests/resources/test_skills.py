@@ -222,6 +222,6 @@ async def test_a_package_with_an_odd_name_is_none(world: World, uri: str) -> Non
 async def test_the_model_hears_of_skills_in_bounded_text(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     text = await world.skills.instructions()
     assert "- week: Plans a week. (skill://week/SKILL.md)" in text
-    assert "read_mcp_resource (server codex_apps)" in text
+    assert "read_mcp_resource (server 'codex_apps')" in text
     monkeypatch.setattr(module, "INSTRUCTIONS_LIMIT", len(text) - 1)
     assert (await world.skills.instructions()).endswith("- and 1 more\n")

@@ -99,7 +99,7 @@ def _from_file(folder: Path, target: str) -> str:
 def _from_keyring(target: str) -> str:
     service, _, name = target.rpartition("/")
     if not service or not name:
-        raise Unresolved(f'the keyring entry "{target}" has no name; write keyring = "service/name"')
+        raise Unresolved(f'the keyring entry {target!r} has no name; write keyring = "service/name"')
     try:
         import keyring  # on demand: it looks for backends when imported, and is an extra
     except ImportError:

@@ -37,7 +37,7 @@ def add_servers(file: Path, tables: Mapping[str, Mapping[str, Any]], *, replace:
         present = _servers(_decoded(file, text), file).keys() & tables.keys()
         if present and not replace:
             name = min(present)
-            raise InvalidRequest(f"there is already a server {name} in {file}; use --replace, or another name")
+            raise InvalidRequest(f"there is already a server {name!r} in {file}; use --replace, or another name")
         for name in sorted(present):
             text = _removed(file, text, name)
         for name, table in tables.items():
@@ -158,7 +158,7 @@ def _without_empty(document: Document) -> Document:
 
 def _refuse_absent(file: Path, text: str, name: str) -> None:
     if name not in _servers(_decoded(file, text), file):
-        raise InvalidRequest(f"there is no server {name} in {file}; `interlock mcp get {name}` shows where it stands")
+        raise InvalidRequest(f"there is no server {name!r} in {file}; `interlock mcp get {name}` shows where it stands")
 
 
 def _servers(document: Document, file: Path) -> Mapping[str, Any]:

@@ -340,7 +340,7 @@ class Dispatcher:
         )
 
     def _failed(self, text: str, kind: ServerFailure, effect: Effect = "none", **facts: Any) -> ServerFailed:
-        return ServerFailed(f'server "{self._server}" {text}', server=self._server, kind=kind, effect=effect, **facts)
+        return ServerFailed(f"server {self._server!r} {text}", server=self._server, kind=kind, effect=effect, **facts)
 
     def _over(self, effect: Effect) -> ServerFailed:
         """The end of the connection as the error of one request."""

@@ -83,7 +83,7 @@ async def negotiate(
     with anyio.CancelScope(deadline=deadline):
         return await _Negotiation(dispatcher, server, capabilities, deadline).run(protocol, era, probe_timeout)
     raise ServerFailed(
-        f'server "{server}" did not answer within {round(patience, 1):g} s; '
+        f"server {server!r} did not answer within {round(patience, 1):g} s; "
         "raise `startup_timeout_sec` if it is only slow",
         server=server,
         kind="deadline",
@@ -105,7 +105,7 @@ class _Negotiation:
         if protocol in HANDSHAKE_VERSIONS:
             return await self._initialize(protocol)
         if protocol not in STATELESS_VERSIONS:
-            raise self._failed(f'cannot be spoken to: protocol version "{protocol}" is not known here', "unsupported")
+            raise self._failed(f"cannot be spoken to: protocol version {protocol!r} is not known here", "unsupported")
         try:
             return await self._discover(protocol)
         except _NotStateless as no:
@@ -252,7 +252,7 @@ class _Negotiation:
         return max(0.0, self._deadline - now())
 
     def _failed(self, text: str, kind: ServerFailure) -> ServerFailed:
-        return ServerFailed(f'server "{self._server}" {text}', server=self._server, kind=kind)
+        return ServerFailed(f"server {self._server!r} {text}", server=self._server, kind=kind)
 
 
 def _is_final(error: ServerFailed) -> bool:

@@ -134,7 +134,7 @@ def _spawn(server: str, transport: StdioTransport, environment: dict[str, str]) 
     folder = None if transport.cwd is None else reveal(transport.cwd)
     if folder is not None and not os.path.isdir(folder):
         raise ServerFailed(
-            f'server "{server}" could not be started: its working folder {transport.cwd} does not exist; '
+            f"server {server!r} could not be started: its working folder {transport.cwd} does not exist; "
             "create it or correct `cwd`",
             server=server,
         )
@@ -158,29 +158,29 @@ def _spawn(server: str, transport: StdioTransport, environment: dict[str, str]) 
 
 def _start_problem(server: str, transport: StdioTransport, environment: dict[str, str], error: Exception) -> str:
     command = str(transport.command)  # a secret shows as its mask
-    cannot = f'server "{server}" could not be started'
+    cannot = f"server {server!r} could not be started"
     if isinstance(error, FileNotFoundError) and os.sep in reveal(transport.command):
         return f"{cannot}: {_missing_file(transport)}; correct `command`"
     if isinstance(error, FileNotFoundError):
         path = environment.get("PATH", os.defpath)
         return (
-            f'{cannot}: command not found: "{command}"; searched PATH {path}; '
+            f"{cannot}: command not found: {command!r}; searched PATH {path}; "
             "install it, write its full path as `command`, or set PATH in the server's `env`"
         )
     if isinstance(error, PermissionError):
-        return f'{cannot}: "{command}" may not be executed; check its permissions, or name another `command`'
+        return f"{cannot}: {command!r} may not be executed; check its permissions, or name another `command`"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f'{cannot}: "{command}": {reason.lower()}; check `command` and `args`'
+    return f"{cannot}: {command!r}: {reason.lower()}; check `command` and `args`"
 
 
 def _missing_file(transport: StdioTransport) -> str:
     """What a path that could not be started lacks; a relative one is seen from the server's working folder."""
     folder = os.getcwd() if transport.cwd is None else reveal(transport.cwd)
-    shown = folder if transport.cwd is None else transport.cwd
+    command = str(transport.command)  # a secret shows as its mask
     if os.path.exists(os.path.join(folder, reveal(transport.command))):
-        return f'the interpreter that the first line of "{transport.command}" names does not exist'
-    seen = "" if os.path.isabs(reveal(transport.command)) else f", seen from {shown}"
-    return f'there is no file "{transport.command}"{seen}'
+        return f"the interpreter that the first line of {command!r} names does not exist"
+    seen = "" if os.path.isabs(reveal(transport.command)) else f", seen from {transport.cwd or folder}"
+    return f"there is no file {command!r}{seen}"
 
 
 def _watch_exit(child: ServerProcess, on_exit: Callable[[], None]) -> None:

@@ -124,7 +124,7 @@ class Session:
         )
         if self._stateless and (kind := result.get("resultType")) not in RESULT_TYPES:
             raise ServerFailed(
-                f'server "{self._server}" answered {method} with a result of the unknown type {excerpt(kind, 100)}',
+                f"server {self._server!r} answered {method} with a result of the unknown type {excerpt(kind, 100)}",
                 server=self._server,
                 kind="protocol",
                 effect="unknown",
@@ -281,7 +281,7 @@ async def _running(dispatcher: Dispatcher, deadline: float, server: str) -> Asyn
             with anyio.CancelScope(deadline=deadline) as opening:
                 await group.start(dispatcher.serve)
             if opening.cancelled_caught:
-                raise ServerFailed(f'server "{server}" could not be opened in time', server=server, kind="deadline")
+                raise ServerFailed(f"server {server!r} could not be opened in time", server=server, kind="deadline")
             try:
                 yield
             finally:

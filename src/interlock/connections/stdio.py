@@ -104,7 +104,7 @@ class StdioChannel:
         if output.unfinished:
             how += " in the middle of a message"
         return ServerFailed(
-            f'server "{self._server}" {how}{said}',
+            f"server {self._server!r} {how}{said}",
             server=self._server,
             kind="lost",
             effect="none",
@@ -134,7 +134,7 @@ class StdioChannel:
             raise self._cannot_send(f"it is not valid JSON ({error})") from error
 
     def _cannot_send(self, why: str, kind: ServerFailure = "unavailable") -> ServerFailed:
-        text = f'a message could not be sent to server "{self._server}": {why}'
+        text = f"a message could not be sent to server {self._server!r}: {why}"
         return ServerFailed(text, server=self._server, kind=kind)
 
     def abandon(self, request_id: int | str) -> bool:
@@ -263,7 +263,7 @@ class _MessageReader(_PipeReader):
     def _fail(self, request_id: int | str | None, why: str) -> None:
         if request_id is not None:
             error = ServerFailed(
-                f'an answer of server "{self._server}" {why}', server=self._server, kind="protocol", effect="unknown"
+                f"an answer of server {self._server!r} {why}", server=self._server, kind="protocol", effect="unknown"
             )
             self._receiver.failed(request_id, error)
 

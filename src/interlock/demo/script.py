@@ -88,7 +88,7 @@ def report(request: ModelRequest) -> Say:
     dead = ", ".join(failure["server"] for failure in everything.get("errors", ()))
     found = answered(request, "search")["books"][0]["title"]
     return Say(
-        f"There are {len(everything['resources'])} things to read; the server {dead} could not be asked. "
+        f"There are {len(everything['resources'])} things to read; the server {dead!r} could not be asked. "
         f"{_text(request, 'bind')}. The search found '{found}'. Tomorrow at {_text(request, 'forecast')}. "
         f"Two things went wrong: the label ({_text(request, 'label')}), and pulping a book, "
         "which nobody had allowed.",

@@ -113,8 +113,8 @@ class Skills:
         if not skills:
             return ""
         text = (
-            f"Server {self._server} offers skills: instructions for particular tasks. When a task fits one, read "
-            f"its {MAIN} first with read_mcp_resource (server {self._server}), then what it refers to.\n"
+            f"Server {self._server!r} offers skills: instructions for particular tasks. When a task fits one, read "
+            f"its {MAIN} first with read_mcp_resource (server {self._server!r}), then what it refers to.\n"
         )
         for place, skill in enumerate(skills):
             line = f"- {skill.title}: {skill.description or 'no description'} ({skill.uri})\n"

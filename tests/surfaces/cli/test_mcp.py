@@ -27,8 +27,8 @@ def test_the_list_shows_every_server_with_its_state_and_its_reason(mixed: Shell)
     assert "belongs to HTTP servers" in servers["broken"]["reason"]
     assert (servers["off"]["status"], servers["off"]["reason"]) == ("disabled", None)
     assert (servers["exits"]["status"], servers["silent"]["status"]) == ("failed", "failed")
-    assert servers["exits"]["reason"] == 'server "exits" ended with exit code 1'
-    assert servers["silent"]["reason"].startswith('server "silent" did not answer within 0.2 s; ')
+    assert servers["exits"]["reason"] == "server 'exits' ended with exit code 1"
+    assert servers["silent"]["reason"].startswith("server 'silent' did not answer within 0.2 s; ")
     assert [(problem["table"], problem["key"]) for problem in done.json["problems"]] == [("mcp_servers.broken", "url")]
 
 
@@ -175,14 +175,14 @@ def test_a_tool_is_called_with_the_arguments_given(shell: Shell) -> None:
 def test_a_result_that_is_an_error_is_printed_and_fails_the_command(shell: Shell) -> None:
     done = shell.run("mcp", "call", "good", "fail")
     assert (done.status, done.output) == (1, "no such luck\n")
-    assert done.errors == "error: the tool fail of good answered that it failed\n"
+    assert done.errors == "error: tool 'fail' of server 'good' answered that it failed\n"
 
 
 @requirement("CAT-8")
 def test_a_tool_that_is_filtered_out_cannot_be_called(shell: Shell) -> None:
     done = shell.run("mcp", "call", "good", "hidden")
     assert (done.status, done.output) == (1, "")
-    assert "cannot call the tool hidden of good" in done.errors
+    assert "cannot call tool 'hidden' of server 'good'" in done.errors
 
 
 # ---- what is wrong is said in one sentence
@@ -193,17 +193,17 @@ def test_a_tool_that_is_filtered_out_cannot_be_called(shell: Shell) -> None:
     [
         (2, ["mcp", "read", "zzzz", "docs://x"], ["there is no server 'zzzz'; there are broken, exits, good"]),
         (2, ["mcp", "read", "goood", "docs://x"], ["there is no server 'goood'; did you mean good?"]),
-        (2, ["mcp", "read", "off", "docs://x"], ["the server off is disabled in"]),
-        (2, ["mcp", "tools", "broken"], ["cannot use the server broken", "`url`"]),
-        (1, ["mcp", "tools", "exits"], ['server "exits" ended with exit code 1; `interlock mcp list`']),
-        (1, ["mcp", "tools", "silent"], ['server "silent" did not answer within 0.2 s; raise']),
-        (2, ["mcp", "call", "good", "ecco"], ["the server good has no tool 'ecco'; did you mean echo?"]),
+        (2, ["mcp", "read", "off", "docs://x"], ["server 'off' is disabled in"]),
+        (2, ["mcp", "tools", "broken"], ["cannot use server 'broken'", "`url`"]),
+        (1, ["mcp", "tools", "exits"], ["server 'exits' ended with exit code 1; `interlock mcp list`"]),
+        (1, ["mcp", "tools", "silent"], ["server 'silent' did not answer within 0.2 s; raise"]),
+        (2, ["mcp", "call", "good", "ecco"], ["server 'good' has no tool 'ecco'; did you mean echo?"]),
         (2, ["mcp", "call", "good", "echo", '{"a": '], ["the arguments", "line 1, column 7", "write a JSON object"]),
         (2, ["mcp", "call", "good", "echo", '{"a'], ["arguments: unterminated string at line 1, column 2; write"]),
         (2, ["mcp", "call", "good", "echo", "[1]"], ["the arguments: they must be a JSON object"]),
         (2, ["mcp", "resources", "--cursor", "x"], ["cannot use --cursor without a server", "name the SERVER"]),
         (2, ["mcp", "read", "good", "  "], ["without a URI", "`interlock mcp resources good` lists them"]),
-        (1, ["mcp", "read", "good", "docs://no"], ['"good" refused', "docs://no", "`interlock mcp resources good`"]),
+        (1, ["mcp", "read", "good", "docs://no"], ["'good' refused", "docs://no", "`interlock mcp resources good`"]),
         (2, ["mcp", "list", "--config", "gone.toml"], ["gone.toml", "no such file", "check the path"]),
         (2, ["mcp", "list", "--config", "bad.toml"], ["cannot read bad.toml:2:11", "correct that line"]),
         (2, ["threads", "show", "nothing"], ["there is no thread 'nothing'; nothing is stored yet"]),

@@ -153,7 +153,7 @@ def test_without_a_choice_an_import_shows_what_there_is_and_changes_nothing(here
     assert done.status == 0
     for host in ("Claude Code (project)", "VS Code (workspace)", "Claude Desktop", "Codex"):
         assert host in done.output
-    assert "cannot take over tools of" in done.errors
+    assert "cannot take over server 'tools' of" in done.errors
     assert "`interlock mcp import NAME...` or --all takes them over" in done.errors
     assert not here.home.exists()
     assert "ghp_" not in done.output + done.errors + here.run("mcp", "import", "--json", **home).output
@@ -164,7 +164,7 @@ def test_the_named_servers_are_taken_over_once(here: Shell) -> None:
     done = here.run("mcp", "import", "sentry", "github-claude", **home)
     assert done.status == 0
     assert set(config(here)) == {"sentry", "github-claude"}
-    assert "sentry cannot start yet" in done.errors
+    assert "server 'sentry' cannot start yet" in done.errors
     assert "the value of GITHUB_PERSONAL_ACCESS_TOKEN stands in" in done.errors
     again = here.run("mcp", "import", "sentry", "--json", **home)
     states = {server["name"]: server["state"] for server in again.json["found"]}
@@ -181,7 +181,11 @@ def test_the_named_servers_are_taken_over_once(here: Shell) -> None:
 def test_all_are_taken_over_and_what_cannot_be_is_named(here: Shell) -> None:
     done = here.run("mcp", "import", "--all", **machine(here))
     assert done.status == 1
-    assert [done.errors.count(f"cannot take over {name} of") for name in ("tools", "local", "docs")] == [1, 1, 0]
+    assert [done.errors.count(f"cannot take over server '{name}' of") for name in ("tools", "local", "docs")] == [
+        1,
+        1,
+        0,
+    ]
     assert {"context7", "docs", "perplexity", "Brave-Search"} < set(config(here))
 
 

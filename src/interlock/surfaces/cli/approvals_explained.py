@@ -88,7 +88,7 @@ async def _annotations(tool: str, view: ServerView) -> ToolAnnotations:
     listing = await view.connection.list_tools(timeout=start_deadline(view.config))
     found = next((entry for entry in listing.entries if entry.name == tool), None)
     if found is None:
-        raise InvalidRequest(f"the server {view.config.name} has no tool {tool!r}; --offline explains it all the same")
+        raise InvalidRequest(f"server {view.config.name!r} has no tool {tool!r}; --offline explains it all the same")
     return found.annotations
 
 

@@ -40,7 +40,7 @@ async def show(
     else:
         _print(result)
     if result.is_error:
-        complain(f"the tool {tool} of {server} answered that it failed")
+        complain(f"tool {tool!r} of server {server!r} answered that it failed")
         return 1
     return 0
 
@@ -68,7 +68,9 @@ def read_arguments(text: str) -> dict[str, Any]:
 async def _call(name: str, arguments: dict[str, Any], view: ServerView) -> ToolResult:
     config, connection = view.config, view.connection
     if not config.allows(name):
-        raise NotPermitted(f"cannot call the tool {name} of {config.name}: the filters in {config.source} rule it out")
+        raise NotPermitted(
+            f"cannot call tool {name!r} of server {config.name!r}: the filters in {config.source} rule it out"
+        )
     listing = await connection.list_tools(timeout=start_deadline(config))
     _refuse_unknown(name, config.name, listing.entries)
     return await connection.call_tool(name, arguments, timeout=config.tool_timeout, on_progress=_progress())
@@ -79,7 +81,7 @@ def _refuse_unknown(name: str, server: str, tools: tuple[Tool, ...]) -> None:
     if name not in names:
         close = get_close_matches(name, names, n=1)
         hint = f"did you mean {close[0]}?" if close else f"`interlock mcp tools {server}` lists them"
-        raise InvalidRequest(f"the server {server} has no tool {name!r}; {hint}")
+        raise InvalidRequest(f"server {server!r} has no tool {name!r}; {hint}")
 
 
 def _progress() -> Any:

@@ -47,7 +47,7 @@ async def add(addition: Addition, config: Path | None, as_json: bool, closing: A
     table = table_of(addition)
     file = config or home() / HOME_FILE
     for problem in structural_problems(addition.name, table, file):
-        raise InvalidRequest(f"cannot add the server {addition.name}: {problem}")
+        raise InvalidRequest(f"cannot add server {addition.name!r}: {problem}")
     done = add_servers(file, {addition.name: table}, replace=addition.replace)
     keep_trust(file, done)
     for variable in plain_secrets(table):
@@ -87,7 +87,7 @@ def table_of(addition: Addition) -> dict[str, Any]:
     """
     if bool(addition.command) == (addition.url is not None):
         raise InvalidRequest(
-            f"cannot add {addition.name}: give either --url URL or, after --, the command that starts it, "
+            f"cannot add server {addition.name!r}: give either --url URL or, after --, the command that starts it, "
             f"as in: interlock mcp add {addition.name} -- npx -y some-server"
         )
     table = _http(addition) if addition.url is not None else _stdio(addition)
@@ -186,7 +186,7 @@ def tell_states(names: Sequence[str], file: Path, config: Path | None) -> None:
         elif not server.source.startswith(f"{file} ["):
             warn(f"{server.source} has a server of this name, too, and is the one that counts here")
         elif server.problem is not None:
-            warn(f"{name} cannot start yet: {server.problem}")
+            warn(f"server {name!r} cannot start yet: {server.problem}")
 
 
 def _place(name: str, config: Path | None) -> tuple[Path, tuple[str, ...]]:

@@ -157,9 +157,9 @@ def _tell(offers: Sequence[Offer], taken: Sequence[Offer], left: Sequence[Offer]
             warn(f"{offer.found.name}: {note}")
     for offer in left or (offers if not taken else ()):
         if offer.found.problem is not None:
-            complain(f"cannot take over {offer.found.name} of {offer.found.host.file}: {offer.found.problem}")
+            complain(f"cannot take over server {offer.found.name!r} of {offer.found.host.file}: {offer.found.problem}")
         elif offer.state == "differs":
-            complain(f"{target} has another server {offer.found.name}; --replace puts this one in its place")
+            complain(f"{target} has another server {offer.found.name!r}; --replace puts this one in its place")
     for offer in taken:
         for variable in plain_secrets(offer.found.table or {}):
             warn(

@@ -29,7 +29,7 @@ async def show(
     wanted = _expanded(uri.strip(), values)
     if not wanted:
         raise InvalidRequest(
-            f"cannot read a resource of {server} without a URI; `interlock mcp resources {server}` lists them"
+            f"cannot read a resource of server {server!r} without a URI; `interlock mcp resources {server}` lists them"
         )
     configuration = read_configuration(config, server)
 

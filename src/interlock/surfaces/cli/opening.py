@@ -54,10 +54,10 @@ def refuse_unusable(configuration: Configuration, name: str) -> None:
     config = configuration.servers[name]
     if not config.enabled:
         raise InvalidRequest(
-            f"the server {name} is disabled in {config.source}; `interlock mcp enable {name}` enables it"
+            f"server {name!r} is disabled in {config.source}; `interlock mcp enable {name}` enables it"
         )
     if config.problem is not None:
-        raise InvalidRequest(f"cannot use the server {name}: {config.problem}")
+        raise InvalidRequest(f"cannot use server {name!r}: {config.problem}")
 
 
 def refuse_unknown(configuration: Configuration, name: str) -> None:

@@ -49,7 +49,7 @@ def lines_of(question: Question) -> list[str]:
 
 def _headline(question: Question) -> str:
     if isinstance(question.subject, Approval):
-        return f"A call of server {one_line(question.server)} needs your approval."
+        return f"A call of server {one_line(question.server)!r} needs your approval."
     match question.certainty:
         case "known":
             about = f"for call {question.call_id}"

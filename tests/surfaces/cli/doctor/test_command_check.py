@@ -35,7 +35,7 @@ def test_a_good_command_has_no_finding(tmp_path: Path) -> None:
 def test_an_absent_command_names_the_path_that_was_searched(tmp_path: Path) -> None:
     (found,) = findings("nosuch", path=f"{tmp_path}:/nowhere")
     assert (found.level, found.kind) == ("error", "command_not_found")
-    assert found.message == f'command not found: "nosuch"; searched PATH {tmp_path}:/nowhere'
+    assert found.message == f"command not found: 'nosuch'; searched PATH {tmp_path}:/nowhere"
     assert found.fix is not None
 
 

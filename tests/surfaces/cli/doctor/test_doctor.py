@@ -74,9 +74,9 @@ def test_everything_that_is_wrong_is_found_with_its_fix(here: Shell) -> None:
     noise = "printed 1 line on stdout that is no message, the last: 'listening on stdout'"
     assert found(document, "noisy")["noise"]["message"] == noise
     assert "stderr" in found(document, "noisy")["noise"]["fix"]
-    assert found(document, "exits")["cannot_start"]["message"] == 'server "exits" ended with exit code 1'
+    assert found(document, "exits")["cannot_start"]["message"] == "server 'exits' ended with exit code 1"
     assert "start it yourself: false" in found(document, "exits")["cannot_start"]["fix"]
-    assert found(document, "silent")["cannot_start"]["message"] == 'server "silent" did not answer within 0.2 s'
+    assert found(document, "silent")["cannot_start"]["message"] == "server 'silent' did not answer within 0.2 s"
     assert found(document, "off")["disabled"]["fix"] == "`interlock mcp enable off` enables it"
     assert "searched PATH" in found(document, "absent")["command_not_found"]["message"]
     assert "connection refused" in found(document, "web")["cannot_start"]["message"]

@@ -112,7 +112,7 @@ class _Examination:
         words = self._command.split()
         if len(words) > 1 and shutil.which(words[0], path=self._path) is not None:
             arguments = ", ".join(f'"{word}"' for word in words[1:])
-            message = f'`command` "{self._shown}" is a whole command line; it names one program'
+            message = f"`command` {self._shown!r} is a whole command line; it names one program"
             fix = f'write the words apart: command = "{words[0]}", args = [{arguments}]'
             return self.finding("error", "command_not_found", message, fix)
         if "/" in self._command:
@@ -123,7 +123,7 @@ class _Examination:
                 return self.finding("error", "command_not_found", where, "write the path in full: no shell expands ~")
             fix = "correct `command`; a relative one is looked for in `cwd`, else where the host was started"
             return self.finding("error", "command_not_found", where, fix)
-        message = f'command not found: "{self._shown}"; searched PATH {self._path}'
+        message = f"command not found: {self._shown!r}; searched PATH {self._path}"
         return self.finding("error", "command_not_found", message, self._way_to_find())
 
     def _way_to_find(self) -> str:
