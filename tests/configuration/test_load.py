@@ -1,10 +1,11 @@
 """Files, layers and their order."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from interlock.configuration import Configuration, TrustStore, home_folder, load, refuse_windows
+from interlock.configuration import Configuration, TrustStore, documents, home_folder, load, refuse_windows
 from interlock.configuration.load import places, project_files
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.server import HttpTransport, StdioTransport
@@ -292,3 +293,27 @@ def test_a_file_that_is_named_though_it_is_read_anyway_is_read_once(tmp_path: Pa
     assert configuration.files == (str(file),)
     assert configuration.policy.approval == "never"  # the user named it: a project's file, too, may decide then
     assert [len(places_of_one) for places_of_one in places(file, **read).values()] == [1]
+
+
+def test_configuration_may_come_through_a_pipe(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"model = 'gpt'\n")
+    os.close(writing)
+    try:
+        assert documents.read_bytes(Path(f"/dev/fd/{reading}")) == b"model = 'gpt'\n"
+    finally:
+        os.close(reading)
+
+
+def test_a_pipe_to_which_nobody_writes_is_refused_instead_of_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "PIPE_PATIENCE", 0.01)
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(InvalidRequest, match="nothing more came through this pipe"):
+        documents.read_bytes(tmp_path / "config.toml")
+
+
+def test_a_pipe_is_read_up_to_the_bound_of_a_file() -> None:
+    with pytest.raises(InvalidRequest, match="larger than"):
+        documents.read_bytes(Path("/dev/zero"))

@@ -4,8 +4,12 @@ Owns: reading, decoding, and saying where in a file it went wrong; comments and 
 Never: knows what the keys mean.
 """
 
+import errno
 import json
+import os
 import re
+import select
+import stat
 import tomllib
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +19,9 @@ from interlock.vocabulary.json import fault
 
 MAXIMUM_FILE = 8 * 1024 * 1024
 """Bytes; far above any configuration that a person wrote."""
+
+PIPE_PATIENCE = 5
+"""Seconds between two pieces of a configuration that comes through a pipe; nobody may write to it at all."""
 
 _TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -26,14 +33,35 @@ def read_bytes(file: Path, what: str = "the configuration file") -> bytes:
         InvalidRequest: it does not exist, cannot be read, or is larger than MAXIMUM_FILE.
     """
     try:
-        with file.open("rb") as stream:
-            content = stream.read(MAXIMUM_FILE + 1)
+        content = first_bytes(file, MAXIMUM_FILE + 1)
     except OSError as error:
         raise InvalidRequest(
             f"cannot read {what} {file}: {(error.strerror or 'unreadable').lower()}; check the path"
         ) from error
     if len(content) > MAXIMUM_FILE:
         raise InvalidRequest(f"cannot read {what} {file}: it is larger than {MAXIMUM_FILE} bytes")
+    return content
+
+
+def first_bytes(file: Path, limit: int) -> bytes:
+    """At most `limit` bytes of a file, or of a pipe to whose end somebody writes within PIPE_PATIENCE.
+
+    Raises:
+        OSError: it cannot be read, or nothing comes through the pipe.
+    """
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as stream:
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            return stream.read(limit)
+        content = b""
+        ready = select.poll()
+        ready.register(stream, select.POLLIN)
+        while len(content) < limit and ready.poll(PIPE_PATIENCE * 1000):
+            piece = os.read(stream.fileno(), limit - len(content))
+            if not piece:
+                return content
+            content += piece
+    if len(content) < limit:
+        raise TimeoutError(errno.ETIMEDOUT, "nothing more came through this pipe")
     return content
 
 

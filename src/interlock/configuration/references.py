@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic_core import PydanticCustomError
 
+from interlock.configuration.documents import first_bytes
 from interlock.vocabulary.secret import Secret
 
 MAXIMUM_SECRET = 64 * 1024
@@ -84,8 +85,7 @@ def _from_environment(environment: Mapping[str, str], name: str) -> str:
 def _from_file(folder: Path, target: str) -> str:
     file = folder / Path(target).expanduser()
     try:
-        with file.open("rb") as stream:
-            content = stream.read(MAXIMUM_SECRET + 1)
+        content = first_bytes(file, MAXIMUM_SECRET + 1)
         if len(content) > MAXIMUM_SECRET:
             raise Unresolved(f"the file {file} is larger than a secret may be ({MAXIMUM_SECRET} bytes)")
         return content.decode("utf-8").rstrip("\r\n")

@@ -425,21 +425,26 @@ class Host:
         return self._opened
 
     async def _follow_files(self, closing: anyio.Event) -> None:
-        async with aclosing(changes(self._watched_files, closing)) as bursts:
-            async for _ in bursts:
-                await self._reload_or_warn()
+        try:
+            async with aclosing(changes(self._watched_files, closing)) as bursts:
+                async for _ in bursts:
+                    await self._reload_or_warn()
+        except (OSError, RuntimeError) as error:  # the system's limit of watches, say
+            self._warn(f"the configuration is no longer watched, reload it by hand: {error}")
 
     async def _reload_or_warn(self) -> None:
         try:
             changed = await self.reload()
         except InvalidRequest as error:
-            if self._opened is not None:
-                sentence = f"the configuration that was read before stays in use: {error.message}"
-                logger.warning("%s", sentence)
-                self._opened.threads.notify(WarningNotice(message=sentence))
+            self._warn(f"the configuration that was read before stays in use: {error.message}")
         else:
             if changed:
                 logger.info("the configuration was read again: %s", changed)
+
+    def _warn(self, sentence: str) -> None:
+        logger.warning("%s", sentence)
+        if self._opened is not None:
+            self._opened.threads.notify(WarningNotice(message=sentence))
 
     def _settings(self) -> ThreadSettings:
         configuration = self._configuration
