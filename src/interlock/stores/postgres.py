@@ -24,7 +24,7 @@ from interlock.stores.identity import checked
 from interlock.stores.postgres_failures import shown, storage_failed
 from interlock.stores.postgres_session import CONNECT_SECONDS, RETRY_SECONDS, Connection, PostgresSession
 from interlock.stores.revision import HEAD
-from interlock.stores.sequence import contiguous, moved_on
+from interlock.stores.sequence import contiguous, moved_on, numbered
 from interlock.stores.summary import Change, change_of, line_of, storable
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
@@ -130,10 +130,7 @@ class PostgresStore:
                 await _explain(connection, thread_id, after, at, rows, repeated)
 
         await self._session.perform("store an event in", store)
-        return tuple(
-            StoredEvent(thread_id=thread_id, sequence=sequence, at=at, event=event)
-            for sequence, event in enumerate(events, after + 1)
-        )
+        return numbered(thread_id, after, at, events)
 
     async def read(self, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
         while page := await self._page(checked(thread_id), after):

@@ -1,13 +1,13 @@
-"""The order of the events of a Thread as they come out of a store.
+"""The order of the events of a Thread as they go into a store and come out of it.
 
-Owns: the check that nothing is missing between two events; the refusal of an event out of its place.
+Owns: the numbers of new events; the check that nothing is missing between two; the refusal of one out of its place.
 Never: repairs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from interlock.vocabulary.errors import StorageFailed
-from interlock.vocabulary.event import StoredEvent
+from interlock.vocabulary.event import Event, StoredEvent
 
 
 def contiguous(thread_id: str, after: int, events: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
@@ -20,6 +20,16 @@ def contiguous(thread_id: str, after: int, events: Iterable[StoredEvent]) -> Ite
                 sequence=expected,
             )
         yield stored
+
+
+def numbered(thread_id: str, after: int, at: int, events: Sequence[Event]) -> tuple[StoredEvent, ...]:
+    """The events with their places: those that follow `after`."""
+    if len(events) == 1:  # most appends
+        return (StoredEvent(thread_id=thread_id, sequence=after + 1, at=at, event=events[0]),)
+    return tuple(
+        StoredEvent(thread_id=thread_id, sequence=sequence, at=at, event=event)
+        for sequence, event in enumerate(events, after + 1)
+    )
 
 
 def moved_on(thread_id: str, after: int, last: int) -> StorageFailed:

@@ -7,7 +7,6 @@ Never: guesses: a member that is missing, of the wrong type or not declared refu
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 from interlock.vocabulary.json import JsonObject, JsonValue
@@ -49,6 +48,7 @@ class Plain:
         return (dict in types and isinstance(value, Mapping)) or (str in types and isinstance(value, str))
 
 
+JSON_TYPES = (str, int, float, bool, type(None), dict, list)
 TEXT = Plain("a text", (str,))
 OPTIONAL_TEXT = Plain("a text or null", (str, type(None)))
 INTEGER = Plain("an integer", (int,))
@@ -72,14 +72,17 @@ class OneOf:
         return json
 
 
-@dataclass(frozen=True, slots=True)
 class Many:
     """A tuple of values of one shape, written as an array."""
 
-    shape: Shape
+    __slots__ = ("_as_it_is", "shape")
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self._as_it_is = _as_it_is(shape)
 
     def write(self, value: Any) -> JsonValue:
-        if set(map(type, value)) <= set(_own_types(self.shape)):  # the names of ten thousand tools, say
+        if set(map(type, value)) <= self._as_it_is:  # the names of ten thousand tools, say
             return list(value)
         return [self.shape.write(item) for item in value]
 
@@ -96,25 +99,15 @@ class Record(Generic[T]):
     so that a stored event does not change its meaning when a default does.
     """
 
-    __slots__ = ("_members", "_readers", "_type", "_writers")
+    __slots__ = ("_readers", "_type", "write")
 
     def __init__(self, type_: type[T], members: Mapping[str, Shape]) -> None:
         declared = {field.name: field.default is None for field in fields(type_)}  # type: ignore[arg-type] # T is a dataclass
         if set(declared) != set(members):
             raise TypeError(f"the stored shape of {type_.__name__} must name exactly its fields")
         self._type = type_
-        self._members = _getter(tuple(declared))
-        self._writers = tuple(
-            (name, _own_types(members[name]), members[name].write, optional) for name, optional in declared.items()
-        )
+        self.write: Callable[[T], dict[str, Any]] = _writer(declared, members)
         self._readers = tuple((name, members[name].read, optional) for name, optional in declared.items())
-
-    def write(self, value: T) -> dict[str, Any]:
-        written = {}
-        for (name, types, write, optional), member in zip(self._writers, self._members(value), strict=True):
-            if not (optional and member is None):
-                written[name] = member if type(member) in types else write(member)
-        return written
 
     def read(self, json: JsonValue) -> T:
         if type(json) is not dict:
@@ -133,16 +126,38 @@ class Record(Generic[T]):
         return self._type(**arguments)
 
 
-def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Gives the members of these names, all at once."""
-    if len(names) == 1:
-        return lambda value: (getattr(value, names[0]),)
-    return attrgetter(*names)
+def _writer(declared: Mapping[str, bool], members: Mapping[str, Shape]) -> Callable[[Any], dict[str, Any]]:
+    """The function that writes a record with these members; the value tells whether a member may be absent.
+
+    Compiled, as dataclasses compile their `__init__`: storing a call writes some fifty members, and a loop over
+    declarations takes three times as long. For `name` (a text) and `error` (optional) it reads:
+
+        def write(value):
+            written = {}
+            member = value.name
+            written["name"] = member if type(member) in as_it_is_name else write_name(member)
+            member = value.error
+            if member is not None:
+                written["error"] = write_error(member)
+            return written
+    """
+    lines = ["def write(value):", "    written = {}"]
+    names: dict[str, Any] = {}
+    for name, optional in declared.items():
+        shape = members[name]
+        names[f"write_{name}"], names[f"as_it_is_{name}"] = shape.write, _as_it_is(shape)
+        assign = f"written[{name!r}] = write_{name}(member)"
+        if isinstance(shape, Plain):
+            assign = f"written[{name!r}] = member if type(member) in as_it_is_{name} else write_{name}(member)"
+        lines += [f"    member = value.{name}", f"    if member is not None: {assign}" if optional else f"    {assign}"]
+    exec("\n".join([*lines, "    return written"]), names)  # noqa: S102 -- names of our own dataclasses
+    written: Callable[[Any], dict[str, Any]] = names["write"]
+    return written
 
 
-def _own_types(shape: Shape) -> tuple[type, ...]:
+def _as_it_is(shape: Shape) -> frozenset[type]:
     """The types of values that `shape` writes as they are."""
-    return shape.types or () if isinstance(shape, Plain) else ()
+    return frozenset(shape.types or JSON_TYPES) if isinstance(shape, Plain) else frozenset()
 
 
 class Union:

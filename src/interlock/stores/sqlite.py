@@ -21,8 +21,7 @@ from interlock.stores import checkpoint as checkpoints
 from interlock.stores import codec, sqlite_file
 from interlock.stores.claim_file import claim_file
 from interlock.stores.identity import checked
-from interlock.stores.outcome import Outcome
-from interlock.stores.sequence import contiguous
+from interlock.stores.sequence import contiguous, numbered
 from interlock.stores.sqlite_failures import storage_failed
 from interlock.stores.sqlite_writer import SqliteWriter
 from interlock.stores.sqlite_writes import (
@@ -88,19 +87,10 @@ class SqliteStore:
         if not events:
             return ()
         rows = [codec.encode(event) for event in events]
-        append = Append(
-            thread_id=checked(thread_id),
-            after=after,
-            at=at,
-            rows=rows,
-            change=change_of(events),
-            outcome=Outcome(),
-        )
-        await self._writer.write(append)
-        return tuple(
-            StoredEvent(thread_id=thread_id, sequence=sequence, at=at, event=event)
-            for sequence, event in enumerate(events, after + 1)
-        )
+        append = Append(checked(thread_id), after, at, rows, change_of(events))
+        if not self._writer.write_now(append):
+            await self._writer.write_in_turn(append)
+        return numbered(thread_id, after, at, events)
 
     async def read(self, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
         more = True
@@ -135,7 +125,7 @@ class SqliteStore:
 
     async def count_memory_uses(self, thread_ids: Sequence[str], *, at: int) -> None:
         ids = sorted({storable(thread_id) for thread_id in thread_ids})
-        await self._writer.write(Statements(steps=((COUNT_USE, [(at, one) for one in ids]),), outcome=Outcome()))
+        await self._writer.write(Statements((COUNT_USE, [(at, one) for one in ids])))
 
     async def memory_uses(self, *, limit: int = 50) -> tuple[MemoryUse, ...]:
         from interlock.stores import index
@@ -145,7 +135,7 @@ class SqliteStore:
 
     async def delete_thread(self, thread_id: str) -> None:
         place = [(checked(thread_id),)]
-        await self._writer.write(Statements(steps=[(statement, place) for statement in DELETE], outcome=Outcome()))
+        await self._writer.write(Statements(*[(statement, place) for statement in DELETE]))
 
     async def copy_thread(self, source: str, birth: ThreadStarted, record: ThreadRecord) -> None:
         target = checked(record.thread_id)
@@ -154,13 +144,13 @@ class SqliteStore:
             (FIRST_EVENT, [(target, record.created_at, *codec.encode(birth))]),
             (COPY_EVENTS, [(target, checked(source), record.last_sequence)]),
         )
-        await self._writer.write(Statements(steps=steps, outcome=Outcome()))
+        await self._writer.write(Statements(*steps))
 
     async def save_checkpoint(self, checkpoint: ThreadCheckpoint) -> None:
         row = await anyio.to_thread.run_sync(self._encode, checkpoint, limiter=self._reading)
         if row is not None:
             columns = (row.sequence, row.version, row.digest, row.payload, checkpoint.facts.thread_id)
-            await self._writer.write(Statements(steps=((SAVE_CHECKPOINT, [columns]),), outcome=Outcome()))
+            await self._writer.write(Statements((SAVE_CHECKPOINT, [columns])))
 
     async def load_checkpoint(self, thread_id: str) -> ThreadCheckpoint | None:
         return await anyio.to_thread.run_sync(self._decode, checked(thread_id), limiter=self._reading)

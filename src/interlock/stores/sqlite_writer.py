@@ -13,7 +13,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.stores.outcome import Outcome
@@ -25,16 +24,16 @@ MAXIMUM_BATCH = 128
 """Writes in one transaction; bounds how long the first of them waits for the others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Write(ABC):
-    """What is to be written together; `outcome` tells who waits for it."""
+    """What is to be written together. `size`: about how many characters that is."""
+
+    __slots__ = ("outcome", "size")
 
     outcome: Outcome[None]
+    """Tells who waits for it; made by the writer when somebody has to wait."""
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """About how many characters it writes."""
+    def __init__(self, size: int) -> None:
+        self.size = size
 
     @abstractmethod
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
@@ -58,13 +57,26 @@ class SqliteWriter:
         self._thread.start()
 
     async def write(self, write: Write) -> None:
+        """Return once it is committed; StorageFailed if it was refused or failed, and then nothing was written."""
+        if not self.write_now(write):
+            await self.write_in_turn(write)
+
+    def write_now(self, write: Write) -> bool:
+        """As `write`, but False where that would have to wait: then nothing was written."""
         if self._closed:
             raise StorageFailed(f"cannot store an event in {self._path}: the store is closed", path=str(self._path))
-        # What waits goes first: an append must not be carried out before one that was asked for earlier.
-        if not self._waiting and (done := self._inline.try_now(write.carry_out, write.size)) is not None:
-            if done.returned is not None:
-                raise done.returned
-            return
+        if self._waiting:  # what waits goes first: an append must not be carried out before an earlier one
+            return False
+        done = self._inline.try_now(write.carry_out, write.size)
+        if done is None:
+            return False
+        if done.returned is not None:
+            raise done.returned
+        return True
+
+    async def write_in_turn(self, write: Write) -> None:
+        """As `write`, by the thread and after all that waits for it."""
+        write.outcome = Outcome()
         self._waiting += 1
         try:
             self._queue.put(write)

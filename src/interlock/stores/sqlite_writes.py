@@ -7,7 +7,6 @@ Never: begins or ends a transaction; the writer does.
 import sqlite3
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from interlock.stores.codec import Row
 from interlock.stores.sequence import moved_on
@@ -44,30 +43,29 @@ COPY_EVENTS = """INSERT INTO events (thread_id, sequence, at, kind, version, pay
     WHERE thread_id = ? AND sequence > 1 AND sequence <= ?"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Append(Write):
-    """Events of one Thread, encoded, that are to be stored together."""
+    """Events of one Thread, encoded, that are to be stored together; what they change in its line of the index."""
 
-    thread_id: str
-    after: int
-    at: int
-    rows: Sequence[Row]
-    change: Change
+    __slots__ = ("after", "at", "change", "rows", "thread_id")
 
-    @property
-    def size(self) -> int:
-        return sum(len(row.payload) for row in self.rows)
+    def __init__(self, thread_id: str, after: int, at: int, rows: Sequence[Row], change: Change) -> None:
+        super().__init__(size=len(rows[0].payload) if len(rows) == 1 else sum([len(row.payload) for row in rows]))
+        self.thread_id = thread_id
+        self.after = after
+        self.at = at
+        self.rows = rows
+        self.change = change
 
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
         """Nothing is written when the Thread has moved on."""
         if not self._move_thread(connection):
             found = connection.execute(_LAST_SEQUENCE, (self.thread_id,)).fetchone()
             return moved_on(self.thread_id, self.after, 0 if found is None else found[0])
-        rows = [(self.thread_id, sequence, self.at, *row) for sequence, row in enumerate(self.rows, self.after + 1)]
-        if len(rows) == 1:
-            connection.execute(_INSERT_EVENT, rows[0])
+        if len(self.rows) == 1:
+            connection.execute(_INSERT_EVENT, (self.thread_id, self.after + 1, self.at, *self.rows[0]))
         else:
-            connection.executemany(_INSERT_EVENT, rows)
+            numbered = enumerate(self.rows, self.after + 1)
+            connection.executemany(_INSERT_EVENT, [(self.thread_id, number, self.at, *row) for number, row in numbered])
         return None
 
     def _move_thread(self, connection: sqlite3.Connection) -> bool:
@@ -84,15 +82,14 @@ class Append(Write):
         return moved.rowcount == 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Statements(Write):
     """Statements with the rows of their parameters, all of them or none."""
 
-    steps: Sequence[tuple[str, Sequence[Sequence[object]]]]
+    __slots__ = ("steps",)
 
-    @property
-    def size(self) -> int:
-        return sys.maxsize  # nobody waits for these as a call waits for its events
+    def __init__(self, *steps: tuple[str, Sequence[Sequence[object]]]) -> None:
+        super().__init__(size=sys.maxsize)  # nobody waits for these as a call waits for its events
+        self.steps = steps
 
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
         for statement, rows in self.steps:

@@ -6,7 +6,7 @@ Never: reads or writes; both stores apply the same change with one statement.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from interlock.vocabulary.conversation import TextPart
 from interlock.vocabulary.event import (
@@ -46,9 +46,17 @@ class Change:
         return not (self.named or self.model or self.preview or self.turns) and self.archived is None
 
 
+_CHANGING: Final = frozenset(
+    (ThreadStarted, ThreadNamed, ThreadArchived, ThreadRolledBack, TurnStarted, MessageCompleted)
+)
+"""The types of events that `change_of` looks at; a call's, which are the most, are none of them."""
+
+
 def change_of(events: Sequence[Event]) -> Change:
     change = Change()
     for event in events:
+        if type(event) not in _CHANGING:
+            continue
         match event:
             case ThreadStarted():
                 change.named, change.name, change.model = True, storable(event.name), storable(event.model)
