@@ -22,7 +22,11 @@ from interlock.vocabulary.event import (
 def contradiction(folded: Fold, events: Iterable[Event]) -> str | None:
     """Why `events` cannot come next, in this order, or None."""
     coming = _Coming(folded)
-    return next((reason for event in events if (reason := coming.take(event)) is not None), None)
+    for event in events:
+        reason = coming.take(event)
+        if reason is not None:
+            return reason
+    return None
 
 
 class _Coming:
@@ -42,14 +46,14 @@ class _Coming:
             return "it has started already" if self._exists else "it has not started; record its start first"
         self._exists = True
         match event:
+            case CallStarted():  # first, as most events are of calls
+                return self._start_call(event.item.id)
+            case CallEnded():
+                return self._end_call(event.item.id)
             case TurnStarted():
                 return self._start_turn(event.turn_id)
             case TurnEnded():
                 return self._end_turn(event.turn_id)
-            case CallStarted():
-                return self._start_call(event.item.id)
-            case CallEnded():
-                return self._end_call(event.item.id)
             case ThreadRolledBack():
                 return self._roll_back(event.turns)
             case ThreadCompacted() if self._folded.unanswered:

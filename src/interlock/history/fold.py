@@ -190,6 +190,10 @@ class Fold:
         self.last_sequence, self._updated_at = stored.sequence, stored.at
         event = stored.event
         match event:
+            case CallStarted():  # first, as most events are of calls
+                self._start_call(event)
+            case CallEnded():
+                self._end_call(event)
             case ThreadStarted() | ThreadNamed() | ThreadArchived() | ThreadAnnotated():
                 self._know(event, stored.at)
             case ThreadRolledBack():
@@ -204,10 +208,6 @@ class Fold:
                 self._history.record(event.entries)
             case MessageCompleted():
                 self._turn(event.turn_id).put(event.item)
-            case CallStarted():
-                self._start_call(event)
-            case CallEnded():
-                self._end_call(event)
             case UsageRecorded():
                 self._spend(event.turn_id, event.usage)
                 self._history.sampled(event.usage)

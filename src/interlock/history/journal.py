@@ -241,14 +241,11 @@ class Journal:
             raise InvalidRequest(f"cannot record in thread '{self.thread_id}': {reason}", thread_id=self.thread_id)
 
     async def _record(self, events: Sequence[Event]) -> tuple[StoredEvent, ...]:
-        """Only while `_writing` is held."""
+        """Only while `_writing` is held. Not cut short by a cancellation: the store sees it through."""
         self._check(events)
-        return await self._store_and_tell(events)  # not cut short by a cancellation: the store sees it through
-
-    async def _store_and_tell(self, events: Sequence[Event]) -> tuple[StoredEvent, ...]:
         at = self._clock.now_milliseconds()
         try:
-            recorded = await self._store.append(self.thread_id, events, after=self.last_sequence, at=at)
+            recorded = await self._store.append(self.thread_id, events, after=self._fold.last_sequence, at=at)
             for stored in recorded:
                 self._take(stored)
         except InvalidRequest:
