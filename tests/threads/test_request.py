@@ -1,11 +1,15 @@
 """Arguments as a model writes them."""
 
 import json
+import re
+from datetime import UTC, datetime
+from types import MappingProxyType
 
 import pytest
 
 from interlock.threads.request import ARGUMENTS_LIMIT, read_request
 from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.json import JsonObject
 from tests.manifest import requirement
 
 
@@ -52,3 +56,28 @@ def test_an_application_may_pass_an_object_but_only_one_that_json_can_carry() ->
     assert read_request("c", "f", {"a": [1]}).usable_arguments() == {"a": [1]}
     with pytest.raises(InvalidRequest, match="a set is not a JSON value"):
         read_request("c", "f", {"a": {1}}).usable_arguments()
+
+
+@requirement("CAT-9")
+@pytest.mark.parametrize(
+    "arguments", [{"a": 1.5, "b": [None, True]}, {"n": 2**70}, {"deep": {"é": ["\x00"]}}, MappingProxyType({"a": 1})]
+)
+def test_an_object_goes_out_as_it_was_given_whatever_becomes_of_it_later(arguments: JsonObject) -> None:
+    request = read_request("c", "f", arguments)
+
+    assert request.usable_arguments() == json.loads(request.text) == dict(arguments)
+    assert request.arguments is not arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"a": [float("nan")]}, "Out of range float values are not JSON compliant"),
+        ({"a": "\ud800"}, "half of a surrogate pair"),
+        ({"a": datetime(2026, 1, 1, tzinfo=UTC)}, "a datetime is not a JSON value"),
+        ({"a": "x" * ARGUMENTS_LIMIT}, f"more than {ARGUMENTS_LIMIT} bytes"),
+    ],
+)
+def test_an_object_that_json_cannot_carry_is_refused_with_the_reason(arguments: JsonObject, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(f"({reason})")):
+        read_request("c", "f", arguments).usable_arguments()

@@ -4,8 +4,8 @@ Owns: the order of these steps for tools of servers and for the host's own resou
 Never: splits a public name, changes arguments itself, or looks at another Step's connections (CAT-6, CAT-9).
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -18,10 +18,10 @@ from interlock.history.journal import Journal
 from interlock.questions.asking import Asking
 from interlock.questions.respondent import Desk
 from interlock.threads import builtins, facts, output, taking_up
-from interlock.threads.gate import Gate
+from interlock.threads.gate import Gate, Ticket
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
-from interlock.threads.lifecycle import Answer, Attempt, Ending, Kept, Operation, run_item
+from interlock.threads.lifecycle import Answer, Attempt, Ending, Kept, run_item
 from interlock.threads.permission import Approvals, Keeper, Permission, Wanted
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
@@ -61,6 +61,30 @@ class OpenStep(Protocol):
 
     @property
     def binding(self) -> Binding: ...
+
+
+class _Cancellable:
+    """The scope of a call that runs; the questions of a call that was cancelled are withdrawn.
+
+    A class: what a decorator makes of a generator takes four times as long, and every call passes here.
+    """
+
+    __slots__ = ("_asking", "_call_id", "_running", "_scope")
+
+    def __init__(self, running: dict[str, anyio.CancelScope], asking: Asking, call_id: str) -> None:
+        self._running = running
+        self._asking = asking
+        self._call_id = call_id
+        self._scope = anyio.CancelScope()
+
+    def __enter__(self) -> anyio.CancelScope:
+        self._running[self._call_id] = self._scope
+        return self._scope
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        del self._running[self._call_id]
+        if kind is not None or self._scope.cancel_called:
+            self._asking.withdraw_call(self._call_id)
 
 
 class Caller:
@@ -105,14 +129,11 @@ class Caller:
         if request.call_id in self._running or self._journal.is_used(request.call_id):
             return duplicate(item)
         start = CallStarted(turn_id=binding.turn_id, step_id=binding.step_id, item=item)
-        alone = runs_alone(binding, target)
-        with self._cancellable(request.call_id) as scope, self._gate.arriving(alone=alone) as ticket:
-
-            async def operation(attempt: Attempt) -> Answer:
-                walk = await self._prepare(binding, request, target, item, attempt)
-                await ticket.admitted()
-                return await walk(attempt)
-
+        with (
+            _Cancellable(self._running, self._asking, request.call_id) as scope,
+            self._gate.arriving(alone=runs_alone(binding, target)) as ticket,
+        ):
+            operation = partial(self._operate, binding, request, target, item, ticket)
             keeps = partial(self._keeps_open, start)
             return await run_item(self._journal, start, operation, clock=self._clock, scope=scope, keeps=keeps)
 
@@ -136,6 +157,7 @@ class Caller:
         start = next(start for start in self._journal.facts.open_calls if start.item.id == held.call_id)
 
         async def operation(attempt: Attempt) -> Answer:
+            await anyio.lowlevel.checkpoint_if_cancelled()
             attempt.sent = held.requested.request.method == taking_up.CALL
             attempt.reading = not attempt.sent
             results = await self._asking.take_up(held, asked, waiting=waiting)
@@ -143,7 +165,7 @@ class Caller:
             async with open_step(start.turn_id) as step:
                 return await self._go_on(step.binding, start, responses, attempt)
 
-        with self._cancellable(held.call_id) as scope:
+        with _Cancellable(self._running, self._asking, held.call_id) as scope:
             return await run_item(
                 self._journal,
                 start,
@@ -192,51 +214,46 @@ class Caller:
         for scope in self._running.values():
             scope.cancel()
 
-    @contextmanager
-    def _cancellable(self, call_id: str) -> Iterator[anyio.CancelScope]:
-        scope = self._running[call_id] = anyio.CancelScope()
-        cancelled = True
-        try:
-            yield scope
-            cancelled = scope.cancel_called
-        finally:
-            del self._running[call_id]
-            if cancelled:
-                self._asking.withdraw_call(call_id)
-
-    async def _prepare(
-        self, binding: Binding, request: CallRequest, target: Target, item: McpToolCallItem, attempt: Attempt
-    ) -> Operation:
-        """Everything that can refuse the call, so that a refused one waits for no other."""
-        match target:
-            case ToolEntry() if target.visible_to_model:
-                return await self._tool_operation(binding, request, target, item, attempt)
-            case ToolEntry():
+    async def _operate(
+        self,
+        binding: Binding,
+        request: CallRequest,
+        target: Target,
+        item: McpToolCallItem,
+        ticket: Ticket,
+        attempt: Attempt,
+    ) -> Answer:
+        """Everything that can refuse the call comes before its turn, so that a refused one waits for no other."""
+        if isinstance(target, ToolEntry):
+            if not target.visible_to_model:
                 raise InvalidRequest(f"tool {request.public_name!r} is for apps only; the model cannot call it")
-            case BuiltinEntry():
-                return await self._resource_operation(binding, request, item, attempt)
-            case None:
-                raise InvalidRequest(no_such_tool(request.public_name, binding.pending))
+            return await self._call_tool(binding, request, target, item, ticket, attempt)
+        if target is None:
+            raise InvalidRequest(no_such_tool(request.public_name, binding.pending))
+        return await self._use_resources(binding, request, item, ticket, attempt)
 
-    async def _resource_operation(
-        self, binding: Binding, request: CallRequest, item: McpToolCallItem, attempt: Attempt
-    ) -> Operation:
-        hooks = self.rules.hooks
+    async def _use_resources(
+        self, binding: Binding, request: CallRequest, item: McpToolCallItem, ticket: Ticket, attempt: Attempt
+    ) -> Answer:
         call = None
-        if hooks:
+        if self.rules.hooks:
             call = await self._hooked(hooked_builtin(binding, request, item), attempt)
             request = replace(request, text=compact(call.arguments), arguments=call.arguments)
+        await ticket.admitted()
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        attempt.reading = True
+        result = await builtins.run(request, binding, self._desk(binding, request.call_id))
+        return await self._answer(call, result)
 
-        async def operation(attempt: Attempt) -> Answer:
-            attempt.reading = True
-            result = await builtins.run(request, binding, self._desk(binding, request.call_id))
-            return await self._answer(call, result)
-
-        return operation
-
-    async def _tool_operation(
-        self, binding: Binding, request: CallRequest, entry: ToolEntry, item: McpToolCallItem, attempt: Attempt
-    ) -> Operation:
+    async def _call_tool(
+        self,
+        binding: Binding,
+        request: CallRequest,
+        entry: ToolEntry,
+        item: McpToolCallItem,
+        ticket: Ticket,
+        attempt: Attempt,
+    ) -> Answer:
         view, rules = binding.snapshot.servers[entry.server], self.rules
         arguments, call = request.usable_arguments(), None
         if rules.hooks:
@@ -249,24 +266,22 @@ class Caller:
             approvals=rules.approvals,
             keeper=rules.keeper,
         )
-
-        async def operation(attempt: Attempt) -> Answer:
-            await view.connection.ready(view.config.startup_timeout)
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            attempt.sent = True
-            result = await view.connection.call_tool(
-                entry.tool.name,
-                arguments,
-                timeout=view.config.tool_timeout,
-                safe_to_repeat=entry.tool.annotations.safe_to_repeat,
-                on_progress=self._progress(binding.turn_id, request.call_id),
-                respondent=self._desk(binding, request.call_id),
-            )
-            return await self._answer(call, result)
-
-        return operation
+        await ticket.admitted()
+        await view.connection.ready(view.config.startup_timeout)
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        attempt.sent = True
+        result = await view.connection.call_tool(
+            entry.tool.name,
+            arguments,
+            timeout=view.config.tool_timeout,
+            safe_to_repeat=entry.tool.annotations.safe_to_repeat,
+            on_progress=self._progress(binding.turn_id, request.call_id),
+            respondent=self._desk(binding, request.call_id),
+        )
+        return await self._answer(call, result)
 
     async def _hooked(self, call: HookedCall, attempt: Attempt) -> HookedCall:
+        await anyio.lowlevel.checkpoint_if_cancelled()
         passed = await self.rules.hooks.run_before(call)
         if passed.arguments != call.arguments:
             attempt.arguments = passed.arguments

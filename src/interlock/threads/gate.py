@@ -5,22 +5,27 @@ Never: knows what a call does, or lets one overtake another.
 """
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import anyio
 
 
 class Ticket:
-    """The place of one call in the line, kept for as long as the call lives."""
+    """The place of one call in the line, kept for as long as the call lives: until its block is left."""
 
-    __slots__ = ("_turn", "alone", "may_run")
+    __slots__ = ("_gate", "_turn", "alone", "may_run")
 
-    def __init__(self, *, alone: bool) -> None:
+    def __init__(self, gate: "Gate", *, alone: bool) -> None:
+        self._gate = gate
         self.alone = alone
         self.may_run = False
         self._turn: anyio.Event | None = None
         """Made only if the call has to wait."""
+
+    def __enter__(self) -> "Ticket":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.leave(self)
 
     def admit(self) -> None:
         self.may_run = True
@@ -45,23 +50,22 @@ class Gate:
     def __init__(self) -> None:
         self._line: deque[Ticket] = deque()
         self._inside: set[Ticket] = set()
+        self._held_alone = False
+        """Whether the call inside, if there is one, wants to stay alone."""
 
     def __repr__(self) -> str:
         return f"<Gate running={len(self._inside)} waiting={len(self._line)}>"
 
-    @contextmanager
-    def arriving(self, *, alone: bool) -> Iterator[Ticket]:
+    def arriving(self, *, alone: bool) -> Ticket:
         """A place in the line, given back however the block ends."""
-        ticket = Ticket(alone=alone)
+        ticket = Ticket(self, alone=alone)
         self._line.append(ticket)
         self._admit()
-        try:
-            yield ticket
-        finally:
-            self._leave(ticket)
+        return ticket
 
-    def _leave(self, ticket: Ticket) -> None:
-        if ticket in self._inside:
+    def leave(self, ticket: Ticket) -> None:
+        """Give the place back, from the line or from inside."""
+        if ticket.may_run:
             self._inside.remove(ticket)
         else:
             self._line.remove(ticket)
@@ -71,9 +75,8 @@ class Gate:
         while self._line and self._may_enter(self._line[0]):
             ticket = self._line.popleft()
             self._inside.add(ticket)
+            self._held_alone = ticket.alone
             ticket.admit()
 
     def _may_enter(self, ticket: Ticket) -> bool:
-        if ticket.alone:
-            return not self._inside
-        return not any(other.alone for other in self._inside)
+        return not self._inside or not (ticket.alone or self._held_alone)

@@ -6,11 +6,10 @@ Never: retries, decides, or looks at what the operation does.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
-import anyio.lowlevel
 
 from interlock.history.clip import clip_text
 from interlock.vocabulary.conversation import Part
@@ -103,7 +102,6 @@ async def run_item(
         await recorder.record_surely(start)
     try:
         with scope:
-            await anyio.lowlevel.checkpoint_if_cancelled()
             came_to = await operation(attempt)
         if scope.cancelled_caught:
             came_to, kept = _cancelled(start.item, attempt), keeps()
@@ -113,8 +111,7 @@ async def run_item(
         came_to, kept = _cancelled(start.item, attempt), keeps()
         raise
     finally:
-        item = start.item if attempt.arguments is None else replace(start.item, arguments=attempt.arguments)
-        ending = _ended(item, came_to, duration=round((clock.monotonic() - began) * 1000))
+        ending = _ended(start.item, attempt, came_to, duration=round((clock.monotonic() - began) * 1000))
         end = CallEnded(turn_id=start.turn_id, step_id=start.step_id, item=ending.item, effect=ending.item.effect)
         if not kept:
             await recorder.record_surely(end)
@@ -123,17 +120,15 @@ async def run_item(
     return ending
 
 
-def _ended(item: McpToolCallItem, came_to: Answer | ItemError | None, *, duration: int) -> Ending:
+def _ended(item: McpToolCallItem, attempt: Attempt, came_to: Answer | ItemError | None, *, duration: int) -> Ending:
     """The end of `item`; None: something broke that nobody foresaw."""
-    match came_to:
-        case Answer(result=result):
-            status: ItemStatus = "failed" if result.is_error else "completed"
-            return Ending(item=replace(item, status=status, result=result, duration=duration), answer=came_to)
-        case ItemError():
-            return Ending(item=replace(item, status="failed", error=came_to, duration=duration))
-        case None:
-            broke = _error("internal", f"the call of {item.public_name!r} broke inside the host", "unknown")
-            return Ending(item=replace(item, status="failed", error=broke, duration=duration))
+    if isinstance(came_to, Answer):
+        result = came_to.result
+        status: ItemStatus = "failed" if result.is_error else "completed"
+        ended = item.ended(status, duration=duration, arguments=attempt.arguments, result=result)
+        return Ending(item=ended, answer=came_to)
+    error = came_to or _error("internal", f"the call of {item.public_name!r} broke inside the host", "unknown")
+    return Ending(item=item.ended("failed", duration=duration, arguments=attempt.arguments, error=error))
 
 
 def _error(code: str, message: str, effect: Effect) -> ItemError:

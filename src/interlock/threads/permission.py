@@ -8,7 +8,7 @@ Never: decides by itself (`questions.approval` does), or judges resource tools: 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, assert_never
 
-from interlock.questions.approval import Remembered, ToolKey, Verdict, decide, definition_of
+from interlock.questions.approval import Remembered, ToolKey, Verdict, decide, definition_of, wants_approval
 from interlock.questions.asking import Asking, Settled
 from interlock.questions.rules import CallFacts
 from interlock.vocabulary.catalog import ToolEntry
@@ -82,7 +82,10 @@ class Permission:
             NotPermitted: it may not; the sentence says who or what refused it.
             StorageFailed: a question could not be stored.
         """
-        verdict = decide(call.facts, config.approval_mode(call.entry.tool.name), policy, remembered=self._holds(call))
+        mode = config.approval_mode(call.entry.tool.name)
+        if not policy.approval_rules and not wants_approval(mode, call.entry.tool.annotations):
+            return  # as `decide` would say, without an explanation that nobody reads
+        verdict = decide(call.facts, mode, policy, remembered=self._holds(call))
         match verdict.decision:
             case "allow":
                 return

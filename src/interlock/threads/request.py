@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+import orjson
+
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.json import JsonObject, JsonValue, fault
 
@@ -49,8 +51,8 @@ class CallRequest:
 def read_request(call_id: str, public_name: str, arguments: str | JsonObject | None) -> CallRequest:
     """Decode the arguments, given as JSON text or as a decoded object; blank text means none."""
     try:
-        text = _text(arguments)
-        return CallRequest(call_id=call_id, public_name=public_name, text=text, arguments=_decode(text))
+        text, decoded = _read(arguments)
+        return CallRequest(call_id=call_id, public_name=public_name, text=text, arguments=decoded)
     except (ValueError, TypeError, RecursionError) as error:
         raw = (arguments if isinstance(arguments, str) else repr(arguments))[:ARGUMENTS_LIMIT]
         problem = (
@@ -59,19 +61,29 @@ def read_request(call_id: str, public_name: str, arguments: str | JsonObject | N
         return CallRequest(call_id=call_id, public_name=public_name, text=raw, arguments=raw, problem=problem)
 
 
-def _text(arguments: str | JsonObject | None) -> str:
+def _read(arguments: str | JsonObject | None) -> tuple[str, JsonValue]:
+    """The arguments as JSON text and decoded: what its caller does with an object later does not matter."""
     if isinstance(arguments, str):
-        return arguments
+        return arguments, _decode(arguments)
     if arguments is None:
-        return ""
-    return _ENCODER.encode(arguments)
+        return "", None
+    try:
+        written = orjson.dumps(arguments, option=_AS_JSON)
+    except orjson.JSONEncodeError:
+        written = b"null"
+    if b"null" in written:  # it may have been a NaN; this and whatever orjson refuses is read with care
+        text = _ENCODER.encode(arguments)
+        return text, _decode(text)
+    if len(written) > ARGUMENTS_LIMIT:
+        raise ValueError(_TOO_LONG)
+    return written.decode(), orjson.loads(written)
 
 
 def _decode(text: str) -> JsonValue:
     if not text.strip():
         return None
     if len(text.encode()) > ARGUMENTS_LIMIT:
-        raise ValueError(f"more than {ARGUMENTS_LIMIT} bytes")
+        raise ValueError(_TOO_LONG)
     decoded: JsonValue = _DECODER.decode(text)
     if "\\u" in text:
         _ENCODER.encode(decoded).encode()  # half of a surrogate pair could not be sent or stored
@@ -96,6 +108,8 @@ def _not_json(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a JSON number")
 
 
+_TOO_LONG: Final = f"more than {ARGUMENTS_LIMIT} bytes"
+_AS_JSON: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 _ENCODER: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False, default=_mapping)
 _DECODER: Final = json.JSONDecoder(parse_constant=_not_json, parse_float=_finite)
 
