@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-GRACE = 2.5
+GRACE = 20.0
 """Seconds beyond its own limit after which an operation counts as hung."""
 SHOWN = 160
 """Characters of a text that a problem quotes."""
