@@ -112,9 +112,9 @@ def test_any_history_folds_and_always_to_the_same_state(past: list[Event]) -> No
 def test_a_long_history_costs_the_same_for_every_event() -> None:
     def seconds(count: int) -> float:
         past = stored([ThreadStarted(), *user_said("go"), *(e for n in range(count // 5) for e in one_call(f"c{n}"))])
-        began = time.perf_counter()
+        began = time.process_time()
         fold("a", past)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     short, long = min(seconds(2_000) for _ in range(3)), seconds(40_000)
     assert long < short * 20 * 5  # quadratic would be 400 times

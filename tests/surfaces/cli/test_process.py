@@ -107,7 +107,7 @@ def test_an_interrupted_command_ends_within_two_seconds_and_leaves_nothing(
     assert process.returncode == 128 + number
     assert (output, errors) == (b"", b"")
     for server in servers:
-        ended, _, _ = select.select([server], [], [], 0.5)  # it was killed; the kernel may need a moment
+        ended, _, _ = select.select([server], [], [], PATIENCE)  # it was killed; the kernel may need a moment
         assert ended
         os.close(server)
 

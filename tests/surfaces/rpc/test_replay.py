@@ -94,7 +94,7 @@ async def test_direct_requests_are_answered_as_they_were(tmp_path: Path, name: s
     recorded = lines(name)
     heard = [line["msg"] for line in recorded if line["dir"] == "s2c"]
     answers = {message["id"]: message for message in heard if "id" in message and "method" not in message}
-    settings: dict[str, Any] = {"disabled_tools": ("off",), "tool_timeout": 2.0} if name == "e_tool_call" else {}
+    settings: dict[str, Any] = {"disabled_tools": ("off",)} if name == "e_tool_call" else {}
     async with client(tmp_path, servers(name, **settings)) as driver:
         ours = (await driver.request("thread/start"))["thread"]["id"]
         threads = {a["result"]["thread"]["id"]: ours for a in answers.values() if "thread" in (a.get("result") or {})}
