@@ -38,6 +38,7 @@ PIECES: Final = 100
 REQUEST_LIMIT: Final = 2.0
 CALL_LIMIT: Final = 0.8
 CODEX: Final = os.environ.get("INTERLOCK_CODEX", "")
+TELLS_MEMORY: Final = Path("/proc/self/smaps_rollup").exists()
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 INTERLOCK: Final = (sys.executable, "-m", "interlock", "app-server")
@@ -153,6 +154,8 @@ async def call(folder: Path, scale: float) -> dict[str, Any]:
 
 
 async def threads(folder: Path, scale: float) -> dict[str, Any]:
+    if not TELLS_MEMORY:
+        return {"skipped": "this system does not tell how much memory a process holds of its own"}
     count = max(2, round(THREADS * scale))
     script = folder / "script.json"
     tools = [{"name": f"look_up_{number}", "inputSchema": {"type": "object"}} for number in range(10)]

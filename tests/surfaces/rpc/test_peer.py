@@ -262,3 +262,32 @@ class Conversation(RuleBasedStateMachine):
 
 
 TestConversation = Conversation.TestCase
+
+
+@requirement("RPC-6")
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (rb'"cut \ud83d"', "cut \ufffd"),
+        (rb'"\ude00 off"', "\ufffd off"),
+        (rb'"\ud83d\ude00 whole, \uD83D half"', "\U0001f600 whole, \ufffd half"),
+        (rb'{"a\ud83d": [1, "\\ud83d"]}', {"a\ufffd": [1, "\\ud83d"]}),
+    ],
+)
+def test_half_a_character_costs_itself_and_not_the_answer(written: bytes, read: object) -> None:
+    peer: Peer[str] = Peer()
+    (request,) = peer.receive(b'{"id": 7, "method": "x", "params": ' + written + b"}")
+    assert isinstance(request, Request)
+    assert (request.id, request.params) == (7, read)
+    frame = peer.respond(request, request.params)
+    assert frame is not None
+    assert json.loads(frame)["result"] == read
+
+
+@pytest.mark.parametrize(
+    "frame", [rb'{"id": 1, "method": "\ud83d"', b'["\\ud83d", NaN]', b"[" * 100_000 + rb'"\ud83d"', b'"\\ud83d", 1']
+)
+def test_what_is_no_json_is_none_with_half_a_character_either(frame: bytes) -> None:
+    (reply,) = Peer[str]().receive(frame)
+    assert isinstance(reply, Reply)
+    assert json.loads(reply.frame)["error"]["code"] == -32700

@@ -16,6 +16,9 @@ from interlock.surfaces.rpc.method import After, Context, Count, Method, NoParam
 from interlock.surfaces.rpc.peer import INVALID_REQUEST
 from interlock.vocabulary.server import HttpTransport, ServerConfig, StdioTransport
 
+WIRE_VERSION: Final = "0.150.0"
+"""Of the program whose wire this is. Clients look for it where that program says its own: behind the first slash."""
+
 
 class ClientInfo(Params):
     name: str
@@ -137,7 +140,7 @@ def initialize(context: Context, params: InitializeParams) -> After:
     )
     name, version = params.client_info.name, params.client_info.version
     result: InitializeResult = {
-        "userAgent": f"interlock/{application.version} ({sys.platform}) {name}/{version}",
+        "userAgent": f"{name}/{WIRE_VERSION} ({sys.platform}) interlock/{application.version} ({name}; {version})",
         "codexHome": application.home,
         "platformFamily": "unix",
         "platformOs": "macos" if sys.platform == "darwin" else sys.platform,

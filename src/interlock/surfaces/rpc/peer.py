@@ -6,6 +6,7 @@ Never: reads, writes, waits, or knows a method.
 The `jsonrpc` member is optional; answers carry it when the other side's first message did.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,10 @@ REQUEST_LIMIT: Final = 256
 RequestId: TypeAlias = int | str
 Waiter = TypeVar("Waiter")
 
+HALF_CHARACTERS_LIMIT: Final = 4 * 1024 * 1024
+"""Bytes of a frame in which half characters are looked for; that takes a second parser."""
+
+_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 _EARLY_ID = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?(?:"method"\s*:\s*"[^"\\]{1,200}"\s*,\s*)?'
     rb'"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,200})")\s*[,}]'
@@ -118,8 +123,8 @@ class Peer(Generic[Waiter]):
         if self._closed or not frame or frame.isspace():
             return []
         try:
-            message = orjson.loads(frame)
-        except orjson.JSONDecodeError as error:
+            message = _parsed(frame)
+        except ValueError as error:
             return [self._refuse(PARSE_ERROR, f"a message must be one line of JSON in UTF-8: {error}")]
         if isinstance(message, list):
             return list(self._receive_batch(message))
@@ -274,6 +279,24 @@ def encode(message: JsonObject) -> bytes:
         return orjson.dumps(message, default=_plain)
     except orjson.JSONEncodeError:
         return compact(message).encode("utf-8")
+
+
+def _parsed(frame: bytes) -> JsonValue:
+    """The JSON of a frame. ValueError: it is none.
+
+    Clients that cut a text between the halves of a character write the half as an escape, which JSON permits and a
+    careful parser refuses. Such a half becomes U+FFFD: without its frame, a request would have no answer.
+    """
+    try:
+        return orjson.loads(frame)
+    except orjson.JSONDecodeError:
+        if len(frame) > HALF_CHARACTERS_LIMIT or _HALF_CHARACTER.search(frame) is None:
+            raise
+    try:
+        text = json.dumps(json.loads(frame), ensure_ascii=False)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return orjson.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _plain(value: object) -> dict[Any, Any] | list[Any]:
