@@ -16,8 +16,10 @@ from interlock.surfaces.rpc.method import After, Context, Count, Method, NoParam
 from interlock.surfaces.rpc.peer import INVALID_REQUEST
 from interlock.vocabulary.server import HttpTransport, ServerConfig, StdioTransport
 
-WIRE_VERSION: Final = "0.150.0"
-"""Of the program whose wire this is. Clients look for it where that program says its own: behind the first slash."""
+SPOKEN_VERSION: Final = "0.163.0"
+"""The newest version of the program whose wire this is that clients were tried with which are published for it. They
+look for it where that program says its own, and some refuse to work below a minimum; what is newer than 0.150.0, whose
+shapes these are, is unknown here and refused or ignored as such."""
 
 
 class ClientInfo(Params):
@@ -140,7 +142,7 @@ def initialize(context: Context, params: InitializeParams) -> After:
     )
     name, version = params.client_info.name, params.client_info.version
     result: InitializeResult = {
-        "userAgent": f"{name}/{WIRE_VERSION} ({sys.platform}) interlock/{application.version} ({name}; {version})",
+        "userAgent": f"{name}/{SPOKEN_VERSION} ({sys.platform}) interlock/{application.version} ({name}; {version})",
         "codexHome": application.home,
         "platformFamily": "unix",
         "platformOs": "macos" if sys.platform == "darwin" else sys.platform,
