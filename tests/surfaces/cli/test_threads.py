@@ -73,6 +73,7 @@ async def test_resume_tells_programs_what_was_interrupted(shell: Shell, talk: st
     assert (await run(shell, "threads", "resume", talk, "--json")).json == {
         "thread_id": talk,
         "interrupted_turn": "t9",
+        "waiting_turn": None,
         "interrupted_calls": ["c1"],
         "open_questions": [],
     }

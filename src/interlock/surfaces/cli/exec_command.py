@@ -19,7 +19,11 @@ app = new_app()
 @app.command()
 def execute(
     prompt: Annotated[
-        str | None, typer.Argument(metavar="[PROMPT]", help="What to ask the model; without it, or with -: stdin.")
+        str | None,
+        typer.Argument(
+            metavar="[PROMPT]",
+            help="What to ask the model; without it, or with -: stdin. A thread that waits for an answer needs none.",
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="MODEL", help="Instead of the configuration's model.")

@@ -1,4 +1,4 @@
-"""`interlock exec`: one turn of a thread, and what is printed of it.
+"""`interlock exec`: one turn of a thread, after the one that waits for an answer, and what is printed of them.
 
 Owns: the model that is asked, streaming at a terminal, the lines of JSON.
 Never: prints anything but the answer into a pipe.
@@ -6,9 +6,10 @@ Never: prints anything but the answer into a pipe.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +21,16 @@ from interlock.host.host import Host
 from interlock.surfaces.cli.attending import answerer, attending
 from interlock.surfaces.cli.event_json import event_json
 from interlock.surfaces.cli.opening import home
-from interlock.surfaces.cli.output import at_terminal, complain, harmless, print_json, print_text, say, warn
+from interlock.surfaces.cli.output import (
+    at_terminal,
+    complain,
+    harmless,
+    one_line,
+    print_json,
+    print_text,
+    say,
+    warn,
+)
 from interlock.surfaces.cli.output_schema import read_schema, why_unlike
 from interlock.surfaces.cli.progress import start_progress
 from interlock.surfaces.cli.standard_input import read_standard_input
@@ -30,7 +40,6 @@ from interlock.threads.thread import Thread
 from interlock.threads.turn import Turn, TurnResult
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent, ThreadRecord, TurnEnded
-from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import DeltaNotice
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Model
@@ -59,6 +68,11 @@ class Where:
 
     thread: str | None = None
     last: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the thread is one that is stored already."""
+        return self.thread is not None or self.last
 
     async def find(self, host: Host) -> ThreadRecord | None:
         """The stored thread; None for a new one.
@@ -94,9 +108,12 @@ class Asked:
 async def execute(
     asked: Asked, config: Path | None, where: Where, rules: Rules, as_json: bool, closing: AsyncExitStack
 ) -> int:
-    """Run the turn; 1 when it did not complete, or its answer does not have the form that was asked for."""
+    """Run the turn; 1 when it did not complete, or its answer does not have the form that was asked for.
+
+    A turn that waits for people since another host ran it goes on first; then there need not be another one.
+    """
     schema = None if asked.output_schema is None else read_schema(asked.output_schema)
-    text = await _prompt(asked.prompt)
+    text = await _prompt(asked.prompt, optional=where.is_known)
     who = answerer(rules.answers)
     host = Host.open(
         config,
@@ -113,8 +130,12 @@ async def execute(
     async with start_progress(host.reports):
         thread = await (host.start_thread() if record is None else host.resume_thread(record.thread_id))
     async with attending(thread, who):
-        after = 0 if record is None else record.last_sequence
-        result = await _run(thread, _Request(text, model, schema), as_json, after=after)
+        shown = _Shown(thread, as_json, after=0 if record is None else record.last_sequence)
+        result = await _go_on(thread, shown, somebody=who is not None)
+        if text is not None:
+            result = await shown.turn(partial(thread.start_turn, text, model=model, output_schema=schema))
+    if result is None:
+        raise InvalidRequest(f"thread {thread.id} waits for no answer; give a prompt to go on with it")
     if result.status != "completed":
         complain(result.error or f"the turn was {result.status}")
         return 1
@@ -124,14 +145,42 @@ async def execute(
     return 0
 
 
-async def _prompt(prompt: str | None) -> str:
+async def _go_on(thread: Thread, shown: "_Shown", *, somebody: bool) -> TurnResult | None:
+    """See the turn through that waits for people since another host ran it; None: there is none.
+
+    Raises:
+        InvalidRequest: nobody is here who could answer; it goes on waiting.
+    """
+    turn = thread.running_turn
+    if turn is None:
+        return None
+    if thread.open_questions and not somebody:
+        question = thread.open_questions[0]
+        raise InvalidRequest(
+            f"cannot go on with thread {thread.id}: server {question.server!r} waits for an answer to "
+            f"{one_line(question.message)!r}; answer at a terminal or with --answer FILE, or give the turn up with "
+            f"`interlock threads resume {thread.id} --interrupt`"
+        )
+    say("going on with what was asked before")
+
+    async def begun() -> Turn:
+        return turn
+
+    return await shown.turn(begun)
+
+
+async def _prompt(prompt: str | None, *, optional: bool) -> str | None:
     if prompt is None and at_terminal(sys.stdin):
+        if optional:
+            return None
         raise InvalidRequest(
             'cannot ask nothing: give a prompt, as in `interlock exec "What changed?"`, or pipe one in'
         )
     piped = prompt is None or prompt == "-"
     text = await read_standard_input("the prompt", MAXIMUM_PROMPT) if piped else prompt or ""
     if not text.strip():
+        if optional and prompt is None:
+            return None
         raise InvalidRequest("cannot ask nothing: the prompt is blank; write what the model shall do")
     return text
 
@@ -146,29 +195,32 @@ def model_for(config: ModelConfig, name: str | None) -> Model:
     return models.from_configuration(replace(config, name=name or config.name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    text: str
-    model: Model
-    output_schema: JsonObject | None
+@dataclass(slots=True)
+class _Shown:
+    """What is stored of the thread above `after` is printed, the ends of what was interrupted before it included."""
 
+    thread: Thread
+    as_json: bool
+    after: int
 
-async def _run(thread: Thread, request: _Request, as_json: bool, *, after: int) -> TurnResult:
-    """The turn; what was stored above `after` is shown, the ends of what was interrupted before it included."""
-    notices = thread.notices()
-    async with anyio.create_task_group() as tasks:
-        turn = await thread.start_turn(request.text, model=request.model, output_schema=request.output_schema)
-        if as_json:
-            tasks.start_soon(_print_events, thread, turn, after)
-        elif at_terminal(sys.stdout):
-            tasks.start_soon(_stream, notices)
-        if not as_json and at_terminal(sys.stderr):
-            tasks.start_soon(_narrate, thread, turn, after)
-        result = await turn.finished()
-        notices.close()  # the stream ends once it is printed
-    if not as_json and not at_terminal(sys.stdout) and result.last_message is not None:
-        print_text(result.last_message)
-    return result
+    async def turn(self, begin: Callable[[], Awaitable[Turn]]) -> TurnResult:
+        """The turn that `begin` gives, to its end."""
+        thread, after = self.thread, self.after
+        notices = thread.notices()
+        async with anyio.create_task_group() as tasks:
+            turn = await begin()
+            if self.as_json:
+                tasks.start_soon(_print_events, thread, turn, after)
+            elif at_terminal(sys.stdout):
+                tasks.start_soon(_stream, notices)
+            if not self.as_json and at_terminal(sys.stderr):
+                tasks.start_soon(_narrate, thread, turn, after)
+            result = await turn.finished()
+            notices.close()  # the stream ends once it is printed
+        self.after = thread.state.last_sequence
+        if not self.as_json and not at_terminal(sys.stdout) and result.last_message is not None:
+            print_text(result.last_message)
+        return result
 
 
 async def _print_events(thread: Thread, turn: Turn, after: int) -> None:

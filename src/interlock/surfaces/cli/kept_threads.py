@@ -25,7 +25,7 @@ from interlock.surfaces.cli.output import (
     print_text,
     say,
 )
-from interlock.surfaces.cli.stored_threads import STORE_FILE, find_thread, time_text
+from interlock.surfaces.cli.stored_threads import STORE_FILE, find_thread, print_open, time_text
 from interlock.threads.thread import Thread
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadRecord
@@ -35,34 +35,45 @@ from interlock.vocabulary.ports import Model
 from interlock.vocabulary.thread import TurnState
 
 
-async def resume(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
-    """Close what a killed host left open, and show it; the thread stays for `exec --thread`."""
+async def resume(thread: str, interrupt: bool, as_json: bool, closing: AsyncExitStack) -> None:
+    """Close what a killed host left open, and show it; the thread stays for `exec --thread`.
+
+    A turn that waits for an answer goes on waiting, unless `interrupt` ends it.
+    """
     host, record = await _open(thread, closing)
     resumed = await host.resume_thread(record.thread_id)
+    if interrupt:
+        await _interrupt(resumed)
     last = resumed.state.turns[-1] if resumed.state.turns else None
     left = last.turn_id if last is not None and last.status == "interrupted" else None
-    interrupted = [] if last is None or left is None else _interrupted(last)
+    waiting = None if resumed.running_turn is None else resumed.running_turn.id
+    interrupted = [] if last is None or (left is None and waiting is None) else _interrupted(last)
     questions = resumed.state.open_questions
     if as_json:
         print_json(
             {
                 "thread_id": record.thread_id,
                 "interrupted_turn": left,
+                "waiting_turn": waiting,
                 "interrupted_calls": [item.id for item in interrupted],
                 "open_questions": [question.id for question in questions],
             }
         )
         return
     turns = counted(len(resumed.state.turns), "turn")
-    if left is None:
+    if left is None and waiting is None:
         say(f"thread {record.thread_id}, {turns}: the last one was not interrupted")
     else:
-        say(f"thread {record.thread_id}, {turns}: the last one was interrupted")
+        what = "was interrupted" if waiting is None else "waits for an answer"
+        say(f"thread {record.thread_id}, {turns}: the last one {what}")
         rows = [(item.id, item.server, item.tool, item.error.message if item.error else "") for item in interrupted]
         print_table(Table(("call", "server", "tool", "what is known"), rows, "no call was running"))
-    for question in questions:
-        print_text(f"still open: {question.server} asks: {question.message}")
-    say(f"go on with: interlock exec --thread {record.thread_id} PROMPT")
+    print_open(questions)
+    if waiting is not None:
+        say(f"answer with: interlock exec --thread {record.thread_id}")
+        say(f"or give the turn up with: interlock threads resume {record.thread_id} --interrupt")
+    else:
+        say(f"go on with: interlock exec --thread {record.thread_id} PROMPT")
 
 
 async def fork(thread: str, turn: str | None, closing: AsyncExitStack) -> None:
@@ -72,6 +83,7 @@ async def fork(thread: str, turn: str | None, closing: AsyncExitStack) -> None:
 
 async def rollback(thread: str, turns: int, closing: AsyncExitStack) -> None:
     resumed = await _resume(thread, closing)
+    await _interrupt(resumed)
     await resumed.rollback(turns)
     say(f"thread {resumed.id} has {counted(len(resumed.state.turns), 'turn')} now")
 
@@ -129,6 +141,12 @@ async def show_memory_uses(limit: int, as_json: bool, closing: AsyncExitStack) -
         return
     rows = [(u.thread_id, str(u.uses), time_text(u.last_used_at), names.get(u.thread_id, "")) for u in uses]
     print_table(Table(("thread", "uses", "last used", "about"), rows, "no memory was cited yet"))
+
+
+async def _interrupt(thread: Thread) -> None:
+    """End the turn that waits for an answer; nothing else can run in a thread that has just been resumed here."""
+    if thread.running_turn is not None:
+        await thread.running_turn.interrupt()
 
 
 def _interrupted(turn: TurnState) -> list[McpToolCallItem]:

@@ -25,6 +25,7 @@ from interlock.vocabulary.event import (
 )
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem
 from interlock.vocabulary.ports import EventStore
+from interlock.vocabulary.question import Question
 from interlock.vocabulary.thread import TurnState
 
 STORE_FILE = "interlock.db"
@@ -63,8 +64,9 @@ async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
     say(f"thread {record.thread_id}, {counted(record.turns, 'turn')}, updated {time_text(record.updated_at)}")
     _print_catalogue(events)
     _print_calls(events)
-    turns = fold(record.thread_id, events).turns
-    _print_end(turns[-1] if turns else None)
+    state = fold(record.thread_id, events)
+    _print_end(state.turns[-1] if state.turns else None, waits=bool(state.held_calls))
+    print_open(state.open_questions)
 
 
 async def _store(closing: AsyncExitStack) -> EventStore | None:
@@ -136,7 +138,13 @@ def _outcome(item: McpToolCallItem) -> str:
     return status
 
 
-def _print_end(turn: TurnState | None) -> None:
+def print_open(questions: Sequence[Question]) -> None:
+    """The questions that have no answer yet, a line each."""
+    for question in questions:
+        print_text(one_line(f"still open: {question.server} asks: {question.message}"))
+
+
+def _print_end(turn: TurnState | None, *, waits: bool) -> None:
     """The last message, and why there is no more where the turn did not end as it should."""
     agents = [item.text for item in turn.items if isinstance(item, AgentMessageItem)] if turn is not None else []
     message = turn.last_message if turn is not None else None
@@ -146,7 +154,8 @@ def _print_end(turn: TurnState | None) -> None:
     elif turn is not None and turn.status == "interrupted":
         say("the last turn was interrupted")
     elif turn is not None and turn.status == "in_progress":
-        say("the last turn has not ended; if its host is gone, `interlock threads resume` ends it")
+        then = "`interlock exec --thread` answers it" if waits else "`interlock threads resume` ends it"
+        say(f"the last turn {'waits for an answer' if waits else 'has not ended'}; if its host is gone, {then}")
 
 
 def _record(record: ThreadRecord) -> dict[str, Any]:

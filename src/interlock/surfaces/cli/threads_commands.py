@@ -41,11 +41,17 @@ def show_thread(
 
 
 @app.command("resume")
-def resume_thread(thread: ThreadArgument, json: JsonOption = False) -> int:
+def resume_thread(
+    thread: ThreadArgument,
+    interrupt: Annotated[
+        bool, typer.Option("--interrupt", help="End a turn that waits for an answer, instead of leaving it open.")
+    ] = False,
+    json: JsonOption = False,
+) -> int:
     """Show what was interrupted when a thread's host was killed, and make the thread ready to go on."""
     from interlock.surfaces.cli import kept_threads, running
 
-    return running.run(partial(kept_threads.resume, thread, json))
+    return running.run(partial(kept_threads.resume, thread, interrupt, json))
 
 
 @app.command("fork")

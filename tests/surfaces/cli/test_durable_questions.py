@@ -1,0 +1,125 @@
+"""`interlock exec` is killed while a server of 2026-07-28 asks; the thread shows it, and another run answers it."""
+
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from interlock.testing import Call, Say, ScriptedEndpoint
+from tests.manifest import requirement
+from tests.surfaces.cli.shell import COMMAND, PATIENCE, Shell, scripted
+from tests.surfaces.cli.test_exec import use
+from tests.surfaces.cli.test_questions import CURSOR, PROMPT, SCRIPT, WHERE_IS_THE_CURSOR, converse, run
+
+pytestmark = pytest.mark.anyio
+
+ASKED = (Call("mcp__e__ask"), Say("so you are Ada"), Say("and on"))
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path)
+    script = {**SCRIPT, "eras": ["stateless"]}
+    shell.configure(scripted("e", shell.write("script.json", json.dumps(script))))
+    return shell
+
+
+def stopped_at_the_prompt(shell: Shell, number: signal.Signals) -> int:
+    """The status of an `exec` at a terminal that got the signal while its prompt waited."""
+    ours, theirs = pty.openpty()
+    environment = shell.environment(TERM="xterm-256color", MODEL_KEY="k3y")
+    process = subprocess.Popen(
+        [*COMMAND, "exec", "go"], cwd=shell.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    seen = ""
+    with contextlib.suppress(OSError):  # Linux ends a terminal that nobody holds with EIO
+        while piece := os.read(ours, 65536):
+            waits = PROMPT in seen
+            seen += piece.decode(errors="replace")
+            os.write(ours, CURSOR * piece.count(WHERE_IS_THE_CURSOR))
+            if PROMPT in seen and not waits:
+                process.send_signal(number)
+    os.close(ours)
+    return process.wait(PATIENCE)
+
+
+async def the_thread(shell: Shell) -> str:
+    (record,) = (await run(shell, "threads", "list", "--json")).json["threads"]
+    thread_id: str = record["thread_id"]
+    return thread_id
+
+
+def told(lines: str) -> Any:
+    (item,) = [e["item"] for e in map(json.loads, lines.splitlines()) if e["type"] == "call_ended"]
+    return json.loads(item["result"]["content"][0]["text"])
+
+
+@requirement("QST-9")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_exec_is_stopped_while_a_question_is_open_and_another_one_answers_it(
+    number: signal.Signals, asking: Shell
+) -> None:
+    async with ScriptedEndpoint(*ASKED) as endpoint:
+        use(asking, endpoint)
+        status = await anyio.to_thread.run_sync(stopped_at_the_prompt, asking, number)
+        assert status == (-9 if number is signal.SIGKILL else 143)
+        thread = await the_thread(asking)
+
+        shown = await run(asking, "threads", "show", thread)
+        assert "still open: e asks: Who are you?" in shown.output
+        resumed = await run(asking, "threads", "resume", thread)
+        assert "still open: e asks: Who are you?" in resumed.output
+        assert f"answer with: interlock exec --thread {thread}" in resumed.errors
+
+        nobody = await run(asking, "exec", "--thread", thread, "and now?")
+        assert (nobody.status, nobody.output) == (2, "")
+        assert "answer at a terminal or with --answer FILE" in nobody.errors
+
+        status, seen = await anyio.to_thread.run_sync(
+            converse, asking, ["exec", "--thread", thread], [(PROMPT, "Ada\r"), (PROMPT, "send\r")]
+        )
+        assert (status, "so you are Ada" in seen) == (0, True)
+        after = await run(asking, "threads", "resume", thread)
+        assert "was not interrupted" in after.errors
+
+
+@requirement("QST-9")
+async def test_a_script_answers_from_a_file_and_goes_on_with_its_own_prompt(asking: Shell) -> None:
+    answers = asking.write("answers.json", json.dumps([{"action": "accept", "content": {"name": "Ada"}}]))
+    async with ScriptedEndpoint(*ASKED) as endpoint:
+        use(asking, endpoint)
+        await anyio.to_thread.run_sync(stopped_at_the_prompt, asking, signal.SIGKILL)
+        done = await run(asking, "exec", "--last", "--json", "--answer", str(answers), "and now?")
+    assert done.status == 0
+    assert told(done.output)[0]["content"] == {"name": "Ada"}
+    ends = [event for event in map(json.loads, done.output.splitlines()) if event["type"] == "turn_ended"]
+    assert [(end["status"], end["last_message"]) for end in ends] == [
+        ("completed", "so you are Ada"),
+        ("completed", "and on"),
+    ]
+
+
+@requirement("QST-9")
+async def test_the_turn_can_be_given_up_instead(asking: Shell) -> None:
+    async with ScriptedEndpoint(*ASKED) as endpoint:
+        use(asking, endpoint)
+        await anyio.to_thread.run_sync(stopped_at_the_prompt, asking, signal.SIGKILL)
+        thread = await the_thread(asking)
+        program = (await run(asking, "threads", "resume", thread, "--json")).json
+        assert (program["interrupted_turn"], len(program["open_questions"])) == (None, 1)
+        assert program["waiting_turn"] is not None
+        given_up = (await run(asking, "threads", "resume", thread, "--interrupt", "--json")).json
+        assert given_up["interrupted_turn"] == program["waiting_turn"]
+        assert (given_up["open_questions"], given_up["waiting_turn"]) == ([], None)
+        nothing = await anyio.to_thread.run_sync(partial(asking.run, "exec", "--thread", thread, MODEL_KEY="k3y"))
+        assert nothing.status == 2
+        assert "waits for no answer; give a prompt" in nothing.errors
