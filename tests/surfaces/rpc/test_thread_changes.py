@@ -1,13 +1,15 @@
 """Threads forked, rolled back, compacted and put away by clients."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interlock import Host
 from interlock.testing import Call, Say, ScriptedModel
 from tests.manifest import requirement
 from tests.surfaces.rpc.conftest import READ_ONLY, Serve
-from tests.surfaces.rpc.driver import Driver, Refused
+from tests.surfaces.rpc.driver import Driver, Refused, app_server
 
 pytestmark = pytest.mark.anyio
 
@@ -141,3 +143,27 @@ async def test_a_read_for_a_call_is_scoped_to_what_that_call_gave(serve: Serve) 
         ]
         assert item["appContext"]["connectorId"] == "conn"
         assert item["mcpAppResourceUri"] == "ui://view"
+
+
+async def test_an_ephemeral_thread_is_in_no_list_and_forgotten_when_it_is_closed(tmp_path: Path) -> None:
+    model = ScriptedModel(Say("one"), Say("two"), Say("three"))
+    go = [{"type": "text", "text": "go"}]
+    async with Host(store=tmp_path / "interlock.db", model=model) as host:
+        async with app_server(host) as desk:
+            client = await desk.connect()
+            kept = (await client.request("thread/start"))["thread"]
+            passing = (await client.request("thread/start", ephemeral=True))["thread"]
+            assert (kept["ephemeral"], passing["ephemeral"]) == (False, True)
+            for thread in (kept, passing):
+                turn = (await client.request("turn/start", threadId=thread["id"], input=go))["turn"]["id"]
+                assert (await client.completion(turn))["status"] == "completed"
+            fork = (await client.request("thread/fork", threadId=kept["id"], ephemeral=True))["thread"]
+            assert (fork["ephemeral"], len(fork["turns"])) == (True, 1)
+            assert (await client.request("thread/read", threadId=passing["id"]))["thread"]["ephemeral"]
+            for archived in (False, True):
+                listed = (await client.request("thread/list", archived=archived))["data"]
+                assert [thread["id"] for thread in listed] == ([] if archived else [kept["id"]])
+            assert "thread/archived" not in client.methods()
+            await host.loaded_threads[passing["id"]].close()
+            await client.news("thread/closed", threadId=passing["id"])
+        assert [record.thread_id for record in await host.threads()] == [kept["id"]]

@@ -4,23 +4,31 @@ Owns: the Host, the threads that clients follow, the budget of what waits to be 
 Never: speaks to a client itself.
 """
 
+import logging
 import os
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
+import anyio
 import anyio.abc
 
 from interlock.host.host import Host
 from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.client import Client
-from interlock.surfaces.rpc.live import LiveThread
+from interlock.surfaces.rpc.live import UNLOAD_AFTER, LiveThread
 from interlock.surfaces.rpc.outgoing import Budget
 from interlock.threads.thread import Thread
-from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.errors import InterlockError, InvalidRequest
 from interlock.vocabulary.event import ThreadRecord
 from interlock.vocabulary.thread import ThreadState
+
+logger = logging.getLogger(__name__)
+
+EPHEMERAL_PATIENCE: Final = 60.0
+"""Seconds after which an ephemeral thread that nobody follows and that runs no turn is closed, and forgotten."""
+FORGETTING_PATIENCE: Final = 10.0
 
 
 class Application:
@@ -34,6 +42,7 @@ class Application:
         self.working_folder = os.getcwd()
         self._tasks = tasks
         self._live: dict[str, LiveThread] = {}
+        self._ephemeral: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<Application live={sorted(self._live)} {self.budget!r}>"
@@ -64,7 +73,8 @@ class Application:
         """The thread as it is followed; following begins when it is asked for the first time."""
         live = self._live.get(thread.id)
         if live is None or live.thread is not thread:
-            live = self._live[thread.id] = LiveThread(thread, provider=self.provider)
+            patience = EPHEMERAL_PATIENCE if self.is_ephemeral(thread.id) else UNLOAD_AFTER
+            live = self._live[thread.id] = LiveThread(thread, provider=self.provider, unload_after=patience)
             self._tasks.start_soon(self._follow, live, name=f"following thread {thread.id}")
         return live
 
@@ -83,12 +93,34 @@ class Application:
             self.run(partial(live.pauses.end_later, left))
         return live.unfollow(client)
 
+    async def make_ephemeral(self, thread: Thread) -> None:
+        """Have the thread, which nobody follows yet, in no list, and forgotten when it is closed.
+
+        The archive keeps it out of lists even if this process is killed before it can be forgotten.
+        """
+        self._ephemeral.add(thread.id)
+        await thread.archive()
+
+    def is_ephemeral(self, thread_id: str) -> bool:
+        return thread_id in self._ephemeral
+
     async def _follow(self, live: LiveThread) -> None:
+        thread_id = live.thread.id
         try:
             await live.run()
         finally:
-            if self._live.get(live.thread.id) is live:
-                del self._live[live.thread.id]
+            if self._live.get(thread_id) is live:
+                del self._live[thread_id]
+            if self.is_ephemeral(thread_id):
+                await self._forget_stored(thread_id)
+
+    async def _forget_stored(self, thread_id: str) -> None:
+        with anyio.move_on_after(FORGETTING_PATIENCE, shield=True):
+            try:
+                await self.host.delete_thread(thread_id)
+            except InterlockError as error:
+                logger.warning("the ephemeral thread %s could not be forgotten: %s", thread_id, error.message)
+        self._ephemeral.discard(thread_id)
 
     # ---- how they look
 
@@ -109,6 +141,7 @@ class Application:
             provider=self.provider,
             cwd=self.working_folder,
             version=self.version,
+            ephemeral=self.is_ephemeral(record.thread_id),
             forked_from=forked_from,
             turns=turns,
         )

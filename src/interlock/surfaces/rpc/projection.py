@@ -217,6 +217,7 @@ def thread_shape(
     provider: str,
     cwd: str,
     version: str,
+    ephemeral: bool,
     forked_from: str | None = None,
     turns: Iterable[shapes.Turn] = (),
 ) -> shapes.Thread:
@@ -227,7 +228,7 @@ def thread_shape(
         "forkedFromId": forked_from,
         "parentThreadId": None,
         "preview": record.preview,
-        "ephemeral": False,
+        "ephemeral": ephemeral,
         "section": None,
         "sectionEnteredAt": None,
         "projectId": None,

@@ -22,6 +22,7 @@ class ForkParams(Overrides):
     thread_id: str
     last_turn_id: str | None = None
     before_turn_id: str | None = None
+    ephemeral: bool | None = None
     exclude_turns: bool = False
 
 
@@ -36,6 +37,8 @@ async def fork(context: Context, params: ForkParams) -> After:
     thread = await application.host.fork_thread(
         params.thread_id, last_turn, overrides=params.of_thread, extensions=context.client.extensions
     )
+    if params.ephemeral:
+        await application.make_ephemeral(thread)
     live = application.attend(thread)
     await live.settle(params.merged_into(live.settings, model))
     await live.join(context.client)

@@ -74,6 +74,7 @@ def _matches(record: ThreadRecord, params: ListParams, application: Application)
     term = (params.search_term or "").casefold()
     return (
         record.archived is (params.archived is True)
+        and not application.is_ephemeral(record.thread_id)
         and (not params.source_kinds or bool(INTERACTIVE & set(params.source_kinds)))
         and (not params.model_providers or application.provider in params.model_providers)
         and (folders is None or application.working_folder in folders)

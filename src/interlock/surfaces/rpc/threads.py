@@ -24,7 +24,9 @@ class OfThread(Params):
 
 
 class StartParams(Overrides):
-    """Settings for the turns of a new thread."""
+    """Settings for the turns of a new thread. An `ephemeral` one is in no list, and forgotten when it is closed."""
+
+    ephemeral: bool | None = None
 
 
 class ResumeParams(Overrides):
@@ -127,6 +129,8 @@ async def start(context: Context, params: StartParams) -> After:
     application = context.application
     model = checked_model(application, params)
     thread = await application.host.start_thread(overrides=params.of_thread, extensions=context.client.extensions)
+    if params.ephemeral:
+        await application.make_ephemeral(thread)
     live = application.attend(thread)
     await live.settle(params.merged_into(live.settings, model))
     await live.join(context.client)
