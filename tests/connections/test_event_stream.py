@@ -127,3 +127,8 @@ def test_any_chunking_gives_the_same_events(script: list[tuple[bytes, bytes]], c
     assert expected == got == single
     assert whole.last_event_id == cut.last_event_id == bytewise.last_event_id
     assert whole.retry == cut.retry == bytewise.retry
+
+
+def test_a_byte_order_mark_stands_at_the_beginning_of_a_stream_and_nowhere_else() -> None:
+    mark = "\ufeff".encode()
+    assert events(mark + b"data: 1\n\n" + mark + b"data: 2\n\ndata: 3\n\n") == [message(b"1"), message(b"3")]

@@ -71,6 +71,23 @@ def test_the_other_modes_look_at_one_hint_or_none(
     assert wants_approval("writes", annotations) is (read_only is not True)
 
 
+@requirement("APR-1")
+@pytest.mark.parametrize(
+    ("annotations", "reason"),
+    [
+        (hints(True, None, None), "the tool says that it only reads"),
+        (hints(True, True, None), "the tool says that it may destroy something"),
+        (hints(None, True, False), "the tool says that it may destroy something"),
+        (hints(None, False, None), "the tool may change something outside"),
+        (hints(False, False, True), "the tool may change something outside"),
+        (hints(None, False, False), "the tool says that it neither destroys anything nor reaches outside"),
+        (hints(None, None, None), "the tool does not say what it may change"),
+    ],
+)
+def test_people_read_why_they_are_asked_and_why_not(annotations: ToolAnnotations, reason: str) -> None:
+    assert decide(call(annotations), "auto", ASKS, remembered=False).reason == reason
+
+
 @requirement("APR-1", "QST-2")
 @pytest.mark.parametrize(
     ("policy", "decision"), [(ASKS, "ask"), (NEVER, "deny"), (FULL, "allow"), (Policy(full_access=True), "ask")]

@@ -37,6 +37,11 @@ FIELDS = [
         NumberField(name="f", minimum=0.5, maximum=2, default=1),
     ),
     (
+        {"type": "integer", "minimum": 7, "maximum": 7},
+        NumberField(name="f", integer=True, minimum=7, maximum=7),
+    ),
+    ({"type": "string", "minLength": 4, "maxLength": 4}, TextField(name="f", min_length=4, max_length=4)),
+    (
         {"type": "integer", "minimum": 0, "maximum": 150},
         NumberField(name="f", integer=True, minimum=0, maximum=150),
     ),
