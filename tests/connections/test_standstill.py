@@ -1,6 +1,7 @@
 """Deadlines on a clock of the test's own, with all that can make them stand still."""
 
 import asyncio
+import gc
 import heapq
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -196,3 +197,12 @@ def test_what_remains_of_a_deadline_leaves_out_questions_and_standstills_once_ea
     with spans.span():
         time.go_on(5)
     assert deadline.remaining() == pytest.approx(8)
+
+
+def test_a_span_that_is_dropped_with_its_event_loop_does_nothing(time: Time) -> None:
+    spans = Spans()
+    span = spans.span()
+    span.__enter__()
+    del span
+    gc.collect()
+    assert spans.at_end(lambda: None)

@@ -32,21 +32,37 @@ class Spans:
             self._waiting.append(then)
         return self._open > 0
 
-    @contextmanager
-    def span(self) -> Iterator[None]:
+    def span(self) -> "Span":
         """Time stands still while the block runs; blocks may overlap."""
+        return Span(self)
+
+    def begin(self) -> None:
         if not self._open:
             self._began = now()
         self._open += 1
-        try:
-            yield
-        finally:
-            self._open -= 1
-            if not self._open:
-                self._past += now() - self._began
-                waiting, self._waiting = self._waiting, []
-                for then in waiting:
-                    then()
+
+    def end(self) -> None:
+        self._open -= 1
+        if not self._open:
+            self._past += now() - self._began
+            waiting, self._waiting = self._waiting, []
+            for then in waiting:
+                then()
+
+
+class Span:
+    """A block in which time stands still. No generator: one that is dropped with its event loop must do nothing."""
+
+    __slots__ = ("_spans",)
+
+    def __init__(self, spans: Spans) -> None:
+        self._spans = spans
+
+    def __enter__(self) -> None:
+        self._spans.begin()
+
+    def __exit__(self, *error: object) -> None:
+        self._spans.end()
 
 
 class Deadline:

@@ -122,11 +122,14 @@ class LiveThread:
 
     async def run(self) -> None:
         """Tell the followers all that happens, until the thread is closed."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._follow_notices)
-            tasks.start_soon(self._close_when_deserted)
-            await self._follow_events()
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._follow_notices)
+                tasks.start_soon(self._close_when_deserted)
+                await self._follow_events()
+                tasks.cancel_scope.cancel()
+        finally:
+            self.pauses.close()
         about = {"threadId": self.thread.id}
         self.tell([("thread/status/changed", {**about, "status": NOT_LOADED}), ("thread/closed", about)])
         self._stirred()

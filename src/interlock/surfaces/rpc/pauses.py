@@ -78,6 +78,11 @@ class Pauses:
             if pause in self._open:
                 self._end(pause)
 
+    def close(self) -> None:
+        """The thread is closed."""
+        for pause in tuple(self._open):
+            self._end(pause)
+
     def _end(self, pause: Pause) -> None:
         self._open.remove(pause)
         pause.lasting.close()
