@@ -276,3 +276,48 @@ def test_content_for_a_question_without_fields_is_left_out() -> None:
     plain = question({"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}})
     assert answer_of(plain, {"action": "accept", "content": {"name": "Bob"}}, None) == Accept()
     assert answer_of(plain, "yes", None) == Decline("the client's answer could not be read")
+
+
+@requirement("RPC-5", "QST-9")
+async def test_what_an_earlier_host_was_asked_is_asked_of_the_clients_of_the_resumed_thread(serve: Serve) -> None:
+    async with serve({"s": asking(ASK, era="stateless")}, model=model()) as desk:
+        client = await desk.connect()
+        thread_id = await begin(client)
+        first = await asked(client)
+        await desk.server.application.host.loaded_threads[thread_id].close()
+
+    async with serve({"s": asking(ASK, era="stateless")}, model=ScriptedModel(Say("done"))) as desk:
+        client, other = await desk.connect(), await desk.connect()
+        resumed = await client.request("thread/resume", threadId=thread_id)
+        assert resumed["thread"]["status"] == {"type": "active", "activeFlags": ["waitingOnApproval"]}
+        (turn,) = resumed["thread"]["turns"]
+        assert (turn["status"], turn["items"][1]["status"]) == ("inProgress", "inProgress")
+        await other.request("thread/resume", threadId=thread_id)
+
+        request, seen = await asked(client), await asked(other)
+        assert request["params"] == first["params"]
+        other.send({"id": seen["id"], "result": {"action": "accept", "content": {"name": "Ada"}}})
+
+        (got,) = await told(client)
+        assert got == {"action": "accept", "content": {"name": "Ada"}}
+        assert await client.news("serverRequest/resolved", requestId=request["id"])
+        assert (await client.completion(turn["id"]))["status"] == "completed"
+
+
+@requirement("RPC-5", "QST-9")
+async def test_a_client_can_interrupt_the_turn_that_waits_since_an_earlier_host(serve: Serve) -> None:
+    async with serve({"s": asking(ASK, era="stateless")}, model=model()) as desk:
+        client = await desk.connect()
+        thread_id = await begin(client)
+        await asked(client)
+        await desk.server.application.host.loaded_threads[thread_id].close()
+
+    async with serve({"s": asking(ASK, era="stateless")}, model=ScriptedModel(Say("done"))) as desk:
+        client = await desk.connect()
+        (turn,) = (await client.request("thread/resume", threadId=thread_id))["thread"]["turns"]
+        request = await asked(client)
+        await client.request("turn/interrupt", threadId=thread_id, turnId=turn["id"])
+        assert await client.news("serverRequest/resolved", requestId=request["id"])
+        assert (await client.completion(turn["id"]))["status"] == "interrupted"
+        item = await client.news("item/completed")
+        assert item["item"]["status"] == "failed"
