@@ -20,7 +20,7 @@ DELIVERED: tuple[str, ...] = (
     *_numbered("LIF", *range(1, 9)),
     *_numbered("TRN", 1),
     *_numbered("TYP", 1),
-    *_numbered("QST", *range(1, 9), 10, 11, 12),
+    *_numbered("QST", *range(1, 13)),
     *_numbered("APR", 1, 2, 3, 4),
     *_numbered("ORI", *range(1, 8)),
     *_numbered("HIS", *range(1, 9)),
