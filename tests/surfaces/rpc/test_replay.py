@@ -5,6 +5,7 @@ Compared are answers, errors and their codes, items and questions; what differs 
 
 import json
 import sys
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,6 +33,12 @@ WITHOUT_FIELDS = {"empty", "url"}
 """Tools that ask for nothing but a yes: content that comes with it is left out here."""
 UNDESCRIBED = "sch_nullreq"
 """Its form requires a field that it does not describe; the recorded program filled it in with nothing (QST-3)."""
+
+
+MODES: dict[str, dict[str, Any]] = {
+    "f_prompt": {"pt_auto": "auto", "pt_prompt": "prompt", "pt_approve": "approve"},
+}
+"""approval_mode of single tools, where the recorded configuration had any."""
 
 
 def lines(name: str) -> list[Message]:
@@ -151,8 +158,8 @@ def model_of(turns: list[tuple[list[Message], list[Message]]]) -> ScriptedModel:
     samplings: list[Call | Say] = []
     for number, (items, _) in enumerate(turns):
         samplings += [
-            Call(f"mcp__{item['server']}__{item['tool']}", item["arguments"], f"{item['id']}-{number}")
-            for item in items
+            Call(f"mcp__{item['server']}__{item['tool']}", item["arguments"], f"{item['id']}-{number}-{place}")
+            for place, item in enumerate(items)
         ]
         samplings.append(Say("x"))
     return ScriptedModel(*samplings)
@@ -162,7 +169,9 @@ def said(item: Message) -> Any:
     if item["result"] is None:
         return None
     text = json.loads(item["result"]["content"][0]["text"])
-    return text.get("result") or {"refused": text["error"]["code"]}
+    if "error" in text:
+        return {"refused": text["error"]["code"]}
+    return text.get("result", text)
 
 
 @requirement("RPC-1", "RPC-5")
@@ -176,13 +185,14 @@ def said(item: Message) -> Any:
         ("d_policy_never_full", "approve", {"approval": "never", "full_access": True}, {}),
         ("d_policy_never_full", "approve", {}, {"approvalPolicy": "never", "sandbox": "danger-full-access"}),
         ("f_decline", "prompt", {}, {}),
+        ("f_prompt", "prompt", {}, {}),
     ],
 )
 async def test_turns_and_their_questions_go_as_they_went(
     tmp_path: Path, name: str, mode: Any, policy: dict[str, Any], said_at_start: dict[str, Any]
 ) -> None:
     turns = turns_of(lines(name))
-    configs = servers(name, default_tools_approval_mode=mode)
+    configs = servers(name, default_tools_approval_mode=mode, tool_approval_modes=MODES.get(name, {}))
     async with client(tmp_path, configs, model_of(turns), **policy) as driver:
         expected = [question for _, questions in turns for question in questions]
         asked: list[Message] = []
@@ -209,6 +219,39 @@ async def test_turns_and_their_questions_go_as_they_went(
                 assert {k: ours[k] for k in same} == {k: theirs[k] for k in same}
                 compare_ends(ours, theirs, asked, expected)
         compare_questions(asked, expected)
+
+
+@requirement("APR-2", "RPC-5")
+async def test_an_approval_for_ever_is_written_down_and_nobody_is_asked_again_as_it_went(tmp_path: Path) -> None:
+    recorded = FOLDER / "f_persist_always__svc.jsonl"
+    table = (
+        f"[mcp_servers.svc]\ncommand = {json.dumps(sys.executable)}\n"
+        f'args = {json.dumps([str(PLAYER), str(recorded)])}\nprotocol = "2025-06-18"\n'
+    )
+    (tmp_path / "config.toml").write_text(table, encoding="utf-8")
+    turns = turns_of(lines("f_persist_always"))
+    ((items, questions),) = turns
+    host = Host.open(home=tmp_path, project=tmp_path, model=model_of(turns), grace=30.0)
+    async with host as opened, app_server(opened) as desk:
+        driver = await desk.connect()
+        asked: list[Message] = []
+
+        def answer(request: Message) -> Message | None:
+            asked.append(request)
+            given: Message | None = questions[len(asked) - 1]["answer"]
+            return given
+
+        driver.answers = answer
+        thread_id = (await driver.request("thread/start"))["thread"]["id"]
+        begun = await driver.request("turn/start", threadId=thread_id, input=[{"type": "text", "text": "go"}])
+        await driver.completion(begun["turn"]["id"])
+        compare_questions(asked, questions)
+        assert asked[0]["params"]["_meta"]["persist"] == questions[0]["params"]["_meta"]["persist"]
+        heard = [m["params"]["item"] for m in driver.messages if m.get("method") == "item/completed"]
+        calls = [item for item in heard if item["type"] == "mcpToolCall"]
+        assert [(call["status"], said(call)) for call in calls] == [(item["status"], said(item)) for item in items]
+    written = tomllib.loads((tmp_path / "config.toml").read_text(encoding="utf-8"))
+    assert written["mcp_servers"]["svc"]["tools"] == {"none": {"approval_mode": "approve"}}
 
 
 def compare_ends(ours: Message, theirs: Message, asked: list[Message], expected: list[Message]) -> None:
