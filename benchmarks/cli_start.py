@@ -4,7 +4,8 @@
 
 Every command is started in turns with `python -c pass`, in one run, so that a busy machine slows both. The figures
 are ratios of medians, of CPU time (user and system, which other processes do not lengthen) and of wall time.
-`interlock --help` may take 8 times a bare start.
+`interlock --help` may take 8 times a bare start, a list of servers where there is no file 12 times: it needs typer, and
+neither pydantic nor an event loop.
 """
 
 import os
@@ -16,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 
 ROUNDS = 15
-HELP_LIMIT = 8.0
+LIMITS = {"interlock --help": 8.0, "interlock mcp list, no server": 12.0}
 
 INTERLOCK = (sys.executable, "-m", "interlock")
 BARE = (sys.executable, "-c", "pass")
@@ -62,8 +63,9 @@ def main(rounds: int = ROUNDS) -> None:
     for name, taken in times.items():
         cpu, wall = statistics.median(taken.cpu) / base_cpu, statistics.median(taken.wall) / base_wall
         print(f"{name:32} {cpu:5.1f} x CPU  {wall:5.1f} x wall")
-    ratio = statistics.median(times["interlock --help"].cpu) / base_cpu
-    assert ratio <= HELP_LIMIT, f"interlock --help takes {ratio:.1f} times a bare start"
+    for name, limit in LIMITS.items():
+        ratio = statistics.median(times[name].cpu) / base_cpu
+        assert ratio <= limit, f"{name} takes {ratio:.1f} times a bare start"
 
 
 if __name__ == "__main__":

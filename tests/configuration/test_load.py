@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.configuration import Configuration, TrustStore, documents, home_folder, load, refuse_windows
+from interlock.configuration.layers import compose
 from interlock.configuration.load import places, project_files
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.server import HttpTransport, StdioTransport
@@ -113,6 +114,10 @@ def test_a_named_file_is_read_alone(tmp_path: Path) -> None:
 def test_without_a_name_the_home_folder_of_the_environment_is_read(tmp_path: Path) -> None:
     written(tmp_path, "config.toml", '[mcp_servers.mine]\ncommand = "mine"')
     assert list(load(environment={"INTERLOCK_HOME": str(tmp_path)}).servers) == ["mine"]
+
+
+def test_no_layer_at_all_is_what_an_empty_file_would_be() -> None:
+    assert compose([], {}) == Configuration()
 
 
 def test_no_file_at_all_is_an_empty_configuration(tmp_path: Path) -> None:

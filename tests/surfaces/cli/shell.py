@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -74,8 +75,17 @@ class Shell:
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def run_at_terminal(self, *arguments: str, typed: str = "", **environment: str) -> str:
-        """Everything that a terminal of 200 columns gets to see, what is typed included."""
+    def run_at_terminal(
+        self,
+        *arguments: str,
+        typed: str = "",
+        after: tuple[str, str | signal.Signals] | None = None,
+        **environment: str,
+    ) -> str:
+        """Everything that a terminal of 200 columns gets to see, what is typed included.
+
+        `after`: words, and what is typed, or sent as a signal, once they were seen.
+        """
         ours, theirs = pty.openpty()
         os.write(ours, typed.encode())
         process = subprocess.Popen(
@@ -91,6 +101,12 @@ class Shell:
         try:
             while piece := os.read(ours, 65536):
                 seen += piece
+                if after is not None and after[0].encode() in seen:
+                    if isinstance(after[1], signal.Signals):
+                        process.send_signal(after[1])
+                    else:
+                        os.write(ours, after[1].encode())
+                    after = None
         except OSError:  # Linux ends a terminal that nobody holds with EIO
             pass
         finally:

@@ -80,11 +80,13 @@ def test_without_servers_the_list_says_how_to_get_one(tmp_path: Path) -> None:
     assert Shell(tmp_path).run("mcp", "list", "--json").json == {"servers": [], "problems": [], "files": []}
 
 
-def test_an_empty_list_loads_nothing_that_starting_a_server_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["mcp", "list"], ["threads", "list"]])
+def test_an_empty_list_loads_neither_an_event_loop_nor_models_of_tables(tmp_path: Path, words: list[str]) -> None:
     code = (
-        "import sys\nfrom interlock.surfaces.cli.main import main\nsys.argv = ['interlock', 'mcp', 'list']\n"
-        "try: main()\nexcept SystemExit: pass\n"
-        "print([module for module in ('mcp', 'interlock.connections') if module in sys.modules])"
+        f"import sys\nfrom interlock.surfaces.cli.main import main\nsys.argv = ['interlock', *{words}]\n"
+        "try: main()\nexcept SystemExit as end: assert end.code == 0\n"
+        "heavy = ('mcp', 'interlock.connections', 'interlock.stores', 'asyncio', 'anyio', 'pydantic', 'rich')\n"
+        "print([module for module in heavy if module in sys.modules])"
     )
     environment = Shell(tmp_path).environment()
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import tomllib
 from pathlib import Path
 
@@ -206,6 +207,15 @@ def test_where_nothing_is_found_the_places_are_named(here: Shell) -> None:
     assert (done.status, done.output) == (0, "")
     assert "nothing was found; looked at" in done.errors
     assert "claude_desktop_config.json" in done.errors
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, "\x04"], ids=["ctrl-c", "ctrl-d"])
+def test_an_import_that_is_given_up_changes_nothing_and_says_nothing_odd(
+    here: Shell, end: str | signal.Signals
+) -> None:
+    seen = here.run_at_terminal("mcp", "import", after=("nothing for none)", end), **machine(here))
+    assert "broke inside" not in seen
+    assert not (here.home / "config.toml").exists()
 
 
 def test_at_a_terminal_an_import_asks(here: Shell) -> None:

@@ -19,9 +19,9 @@ from interlock.questions.rules import CallFacts
 from interlock.stores import open_store
 from interlock.surfaces.cli.asking import ask_one
 from interlock.surfaces.cli.mcp_call import read_arguments
-from interlock.surfaces.cli.opening import home, read_configuration, refuse_unknown, start_deadline
+from interlock.surfaces.cli.opening import STORE_FILE, home, read_configuration, refuse_unknown, start_deadline
 from interlock.surfaces.cli.output import one_line, print_json, print_text, say
-from interlock.surfaces.cli.stored_threads import STORE_FILE, find_thread
+from interlock.surfaces.cli.stored_threads import find_thread
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.snapshot import ServerView

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from interlock.host.host import Host
 from interlock.stores import open_store
-from interlock.surfaces.cli.opening import home, read_configuration
+from interlock.surfaces.cli.opening import STORE_FILE, home, read_configuration
 from interlock.surfaces.cli.output import (
     Table,
     at_terminal,
@@ -24,8 +24,9 @@ from interlock.surfaces.cli.output import (
     print_table,
     print_text,
     say,
+    time_text,
 )
-from interlock.surfaces.cli.stored_threads import STORE_FILE, find_thread, print_open, time_text
+from interlock.surfaces.cli.stored_threads import find_thread, print_open
 from interlock.threads.thread import Thread
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadRecord

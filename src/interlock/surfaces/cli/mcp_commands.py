@@ -29,7 +29,7 @@ def list_servers(config: ConfigOption = None, json: JsonOption = False) -> int:
     """Start every server and show its state."""
     from interlock.surfaces.cli import mcp_list, running
 
-    return running.run(partial(mcp_list.show, config, json))
+    return running.run_at_once(partial(mcp_list.show, config, json))
 
 
 app.command("get")(mcp_edit_commands.get)
@@ -145,4 +145,4 @@ def trust(
     """Let files of this folder start commands. Those are .mcp.json and .interlock.toml, as they are now."""
     from interlock.surfaces.cli import mcp_trust, running
 
-    return running.run(partial(mcp_trust.trust, file, yes, json))
+    return running.run_at_once(partial(mcp_trust.trust, file, yes, json))

@@ -6,13 +6,13 @@ Never: edits a file that the user did not name and that is not where the server 
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from interlock.configuration import Configuration, TrustStore, load
-from interlock.configuration.load import HOME_FILE, PROJECT_FILES, Written, written
+from interlock.configuration.layers import Written
+from interlock.configuration.load import HOME_FILE, PROJECT_FILES, written
 from interlock.configuration.rewriting import Rewritten
 from interlock.configuration.server_tables import add_servers, remove_server, set_enabled
 from interlock.configuration.servers import structural_problems
@@ -43,7 +43,7 @@ class Addition:
     replace: bool = False
 
 
-async def add(addition: Addition, config: Path | None, as_json: bool, closing: AsyncExitStack) -> None:
+def add(addition: Addition, config: Path | None, as_json: bool) -> None:
     table = table_of(addition)
     file = config or home() / HOME_FILE
     for problem in structural_problems(addition.name, table, file):
@@ -61,7 +61,7 @@ async def add(addition: Addition, config: Path | None, as_json: bool, closing: A
         print_json({"server": addition.name, "file": str(file), "table": masked_table(table)})
 
 
-async def remove(name: str, config: Path | None, as_json: bool, closing: AsyncExitStack) -> None:
+def remove(name: str, config: Path | None, as_json: bool) -> None:
     file, others = _place(name, config)
     keep_trust(file, remove_server(file, name))
     say(f"removed {name} from {file}")
@@ -71,7 +71,7 @@ async def remove(name: str, config: Path | None, as_json: bool, closing: AsyncEx
         print_json({"server": name, "file": str(file), "removed": True})
 
 
-async def switch(name: str, enabled: bool, config: Path | None, as_json: bool, closing: AsyncExitStack) -> None:
+def switch(name: str, enabled: bool, config: Path | None, as_json: bool) -> None:
     file, _ = _place(name, config)
     keep_trust(file, set_enabled(file, name, enabled))
     say(f"{'enabled' if enabled else 'disabled'} {name} in {file}")

@@ -85,35 +85,35 @@ def add(
         disabled=disabled,
         replace=replace,
     )
-    return running.run(partial(mcp_edit.add, addition, config, json))
+    return running.run_at_once(partial(mcp_edit.add, addition, config, json))
 
 
 def get(server: ServerArgument, config: ConfigOption = None, json: JsonOption = False) -> int:
     """Show every setting of a server, and where it comes from. Nothing is started."""
     from interlock.surfaces.cli import mcp_get, running
 
-    return running.run(partial(mcp_get.show, server, config, json))
+    return running.run_at_once(partial(mcp_get.show, server, config, json))
 
 
 def remove(server: ServerArgument, config: ConfigOption = None, json: JsonOption = False) -> int:
     """Take a server out of its TOML file."""
     from interlock.surfaces.cli import mcp_edit, running
 
-    return running.run(partial(mcp_edit.remove, server, config, json))
+    return running.run_at_once(partial(mcp_edit.remove, server, config, json))
 
 
 def enable(server: ServerArgument, config: ConfigOption = None, json: JsonOption = False) -> int:
     """Let a server be used again."""
     from interlock.surfaces.cli import mcp_edit, running
 
-    return running.run(partial(mcp_edit.switch, server, True, config, json))
+    return running.run_at_once(partial(mcp_edit.switch, server, True, config, json))
 
 
 def disable(server: ServerArgument, config: ConfigOption = None, json: JsonOption = False) -> int:
     """Leave a server in its file, and do not use it."""
     from interlock.surfaces.cli import mcp_edit, running
 
-    return running.run(partial(mcp_edit.switch, server, False, config, json))
+    return running.run_at_once(partial(mcp_edit.switch, server, False, config, json))
 
 
 def take_over(
@@ -130,4 +130,4 @@ def take_over(
     from interlock.surfaces.cli import mcp_import, running
 
     choice = mcp_import.Choice(names=names or (), everything=everything, file=file, replace=replace)
-    return running.run(partial(mcp_import.take_over, choice, config, json))
+    return running.run_at_once(partial(mcp_import.take_over, choice, config, json))

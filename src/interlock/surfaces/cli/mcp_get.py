@@ -6,13 +6,13 @@ Never: starts the server, or shows a value of `env` or of a header (CFG-4).
 
 import os
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from interlock.configuration import Configuration, Problem
-from interlock.configuration.load import Written, written
+from interlock.configuration.layers import Written
+from interlock.configuration.load import written
 from interlock.configuration.tables import ServerTable
 from interlock.surfaces.cli.mcp_edit import masked_table
 from interlock.surfaces.cli.opening import home, read_configuration, refuse_unknown
@@ -43,7 +43,7 @@ class Shown:
     source: str
 
 
-async def show(name: str, config: Path | None, as_json: bool, closing: AsyncExitStack) -> None:
+def show(name: str, config: Path | None, as_json: bool) -> None:
     configuration = read_configuration(config, name)
     refuse_unknown(configuration, name)
     server = configuration.servers[name]

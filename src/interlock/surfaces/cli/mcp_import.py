@@ -7,7 +7,6 @@ Never: takes over what nobody chose, or changes a file of another host.
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -43,7 +42,7 @@ class Offer:
     state: State
 
 
-async def take_over(choice: Choice, config: Path | None, as_json: bool, closing: AsyncExitStack) -> int:
+def take_over(choice: Choice, config: Path | None, as_json: bool) -> int:
     """Show, choose, write. 1 when a chosen server cannot be taken over."""
     target = config or home() / HOME_FILE
     places = (_named(choice.file),) if choice.file is not None else usual_places(Path.cwd(), os.environ)

@@ -5,35 +5,57 @@ Never: fails because a server does; that is what the list shows.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import anyio
+from typing import TYPE_CHECKING, Any
 
 from interlock.configuration import Configuration, Problem
 from interlock.surfaces.cli.opening import EMPTY, read_configuration, start_deadline, usable
 from interlock.surfaces.cli.output import Table, at_terminal, complain, own_reason, print_json, print_table
+from interlock.surfaces.cli.running import run
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import ServerReport, ServerStatus, unstarted_report
-from interlock.vocabulary.snapshot import ServerView
+
+if TYPE_CHECKING:
+    from interlock.vocabulary.snapshot import ServerView  # which knows every port; an empty list needs none
 
 HEADINGS = ("name", "status", "transport", "protocol", "tools", "ready", "restarts", "diagnostics", "reason")
 
 
-async def show(config: Path | None, as_json: bool, closing: AsyncExitStack) -> None:
+def show(config: Path | None, as_json: bool) -> int:
+    """Print at once where there is nothing to start; the exit status."""
     configuration = read_configuration(config)
-    tools: dict[str, int] = {}
     reports = {name: unstarted_report(server) for name, server in configuration.servers.items()}
     if names := usable(configuration):
-        # Here, because it loads the MCP SDK, which an empty list does not need.
-        from interlock.surfaces.cli.starting import starting
+        return run(partial(_show_started, configuration, names, reports, as_json))
+    _print(configuration, reports, {}, as_json)
+    return 0
 
-        async with starting(closing, configuration, names) as views, anyio.create_task_group() as tasks:
-            for view in views.values():
-                tasks.start_soon(_count, view, tools, reports)
+
+async def _show_started(
+    configuration: Configuration,
+    names: Sequence[str],
+    reports: dict[str, ServerReport],
+    as_json: bool,
+    closing: AsyncExitStack,
+) -> None:
+    import anyio  # here, as below: with the MCP SDK, which an empty list does not need
+
+    from interlock.surfaces.cli.starting import starting
+
+    tools: dict[str, int] = {}
+    async with starting(closing, configuration, names) as views, anyio.create_task_group() as tasks:
+        for view in views.values():
+            tasks.start_soon(_count, view, tools, reports)
+    _print(configuration, reports, tools, as_json)
+
+
+def _print(
+    configuration: Configuration, reports: Mapping[str, ServerReport], tools: Mapping[str, int], as_json: bool
+) -> None:
     if as_json:
         print_json(_document(configuration, reports, tools))
     elif at_terminal(sys.stdout):
@@ -53,7 +75,7 @@ def _print_for_people(reports: Mapping[str, ServerReport], tools: Mapping[str, i
             complain(report.reason if name in report.reason else f"{name}: {report.reason}")
 
 
-async def _count(view: ServerView, tools: dict[str, int], reports: dict[str, ServerReport]) -> None:
+async def _count(view: "ServerView", tools: dict[str, int], reports: dict[str, ServerReport]) -> None:
     """Wait for one server and count its tools; whatever comes of it, its report is taken before it closes."""
     config, connection = view.config, view.connection
     reason: str | None = None

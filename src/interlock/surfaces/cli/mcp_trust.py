@@ -6,7 +6,6 @@ Never: trusts other bytes than those it has shown.
 
 import os
 import sys
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 from interlock.configuration import TrustStore, load
@@ -18,7 +17,7 @@ from interlock.vocabulary.errors import InvalidRequest, NotPermitted
 from interlock.vocabulary.server import HttpTransport, ServerConfig
 
 
-async def trust(file: Path | None, yes: bool, as_json: bool, closing: AsyncExitStack) -> None:
+def trust(file: Path | None, yes: bool, as_json: bool) -> None:
     files = _files(file)
     store = TrustStore(home())
     trusted = [_trust(one, store, yes or not at_terminal(sys.stdin)) for one in files]

@@ -13,6 +13,8 @@ from interlock.surfaces.cli.output import warn
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.server import ServerConfig
 
+STORE_FILE = "interlock.db"
+"""In the home folder."""
 EMPTY = "no server is configured; `interlock mcp add` adds one, `interlock mcp import` takes over those of other hosts"
 
 

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TextIO
 
 from interlock.vocabulary.errors import InterlockError, ServerFailed, ServerFailure
@@ -87,6 +88,11 @@ def say(sentence: str) -> None:
 def counted(number: int, noun: str) -> str:
     """ "1 turn", "2 turns"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def time_text(milliseconds: int) -> str:
+    """A moment since the Unix epoch, in the time of this machine."""
+    return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def at_terminal(stream: TextIO) -> bool:

@@ -1,10 +1,9 @@
 """Running the work of one command.
 
 Owns: the event loop, what Ctrl-C and SIGTERM do, and the translation of errors to a sentence and an exit status.
-Never: shows a traceback, unless INTERLOCK_TRACEBACK is set.
+Never: shows a traceback, unless INTERLOCK_TRACEBACK is set; or loads an event loop for work that waits for nothing.
 """
 
-import asyncio
 import gc
 import os
 import signal
@@ -13,8 +12,6 @@ import threading
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-
-import anyio
 
 from interlock.surfaces.cli.output import complain, with_way_out
 from interlock.vocabulary.errors import InterlockError, InvalidRequest
@@ -28,16 +25,39 @@ Work = Callable[[AsyncExitStack], Awaitable[int | None]]
 
 def run(work: Work) -> int:
     """Run `work` to its end; the exit status of the process."""
-    gc.freeze()
-    gc.enable()  # see main.py
+    import anyio  # an event loop takes longer to load than most commands without one take altogether
+
+    _collect_again()
     try:
         return anyio.run(_interruptible, work)
     except Exception as error:
         return _status_of(error)
 
 
+def run_at_once(work: Callable[[], int | None]) -> int:
+    """Run work that waits for nothing but a person's answer, which Ctrl-C ends; the exit status of the process."""
+    import typer
+
+    _collect_again()
+    try:
+        return work() or 0
+    except typer.Abort:
+        raise  # of a prompt
+    except Exception as error:
+        return _status_of(error)
+
+
+def _collect_again() -> None:
+    gc.freeze()
+    gc.enable()  # see main.py
+
+
 async def _interruptible(work: Work) -> int:
     """Cancel `work` at the first signal. A second one, or too long a closing, ends the process at once."""
+    import asyncio
+
+    import anyio
+
     received: list[int] = []
     status = 0
     with anyio.CancelScope() as scope:

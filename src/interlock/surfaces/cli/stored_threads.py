@@ -7,14 +7,13 @@ Never: opens a thread for writing, or makes a store that is not there.
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any, Protocol
 
 from interlock.history.fold import fold
 from interlock.stores import open_store
 from interlock.surfaces.cli.event_json import event_json
-from interlock.surfaces.cli.opening import home
-from interlock.surfaces.cli.output import Table, counted, one_line, print_json, print_table, print_text, say
+from interlock.surfaces.cli.opening import STORE_FILE, home
+from interlock.surfaces.cli.output import Table, counted, one_line, print_json, print_table, print_text, say, time_text
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import (
     CallEnded,
@@ -28,28 +27,8 @@ from interlock.vocabulary.ports import EventStore
 from interlock.vocabulary.question import Question
 from interlock.vocabulary.thread import TurnState
 
-STORE_FILE = "interlock.db"
 SEARCHED = 1000
 """Threads of one page, when an id is looked for by its beginning."""
-
-
-async def show_list(limit: int, as_json: bool, closing: AsyncExitStack) -> None:
-    store = await _store(closing)
-    records = await store.threads(limit=limit) if store is not None else ()
-    if as_json:
-        print_json({"threads": [_record(record) for record in records]})
-        return
-    rows = [
-        (
-            record.thread_id,
-            time_text(record.updated_at),
-            str(record.turns),
-            record.model or "-",
-            f"{'(archived) ' if record.archived else ''}{record.name or record.preview}",
-        )
-        for record in records
-    ]
-    print_table(Table(("id", "updated", "turns", "model", "about"), rows, "no thread is stored yet"))
 
 
 async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
@@ -164,7 +143,3 @@ def _record(record: ThreadRecord) -> dict[str, Any]:
 
 def _duration(item: McpToolCallItem) -> str:
     return "-" if item.duration is None else f"{item.duration} ms"
-
-
-def time_text(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -24,9 +24,9 @@ def list_threads(
     json: JsonOption = False,
 ) -> int:
     """Show the newest threads."""
-    from interlock.surfaces.cli import running, stored_threads
+    from interlock.surfaces.cli import running, thread_list
 
-    return running.run(partial(stored_threads.show_list, limit, json))
+    return running.run_at_once(partial(thread_list.show, limit, json))
 
 
 @app.command("show")

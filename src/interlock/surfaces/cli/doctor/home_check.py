@@ -13,7 +13,7 @@ from interlock.configuration import Configuration
 from interlock.configuration.load import HOME_FILE, PROJECT_FILES
 from interlock.connections.ledger import left_behind, processes_folder
 from interlock.surfaces.cli.doctor.finding import Finding, Level
-from interlock.surfaces.cli.stored_threads import STORE_FILE
+from interlock.surfaces.cli.opening import STORE_FILE
 from interlock.vocabulary.secret import Secret
 from interlock.vocabulary.server import HttpTransport
 
