@@ -1,5 +1,6 @@
 """The guides: their examples run, their reference is current, what they name is there."""
 
+import ast
 import json
 import os
 import re
@@ -174,3 +175,17 @@ async def test_a_loop_of_ones_own_offers_tools_and_runs_calls(tmp_path: Path) ->
     told = requests[1]["messages"][-1]
     assert (told["role"], told["tool_call_id"]) == ("tool", "call-1")
     assert json.loads(told["content"])["timezone"] == "Europe/Rome"
+
+
+def test_what_the_page_of_troubles_quotes_is_what_is_said() -> None:
+    said = "\n".join(
+        str(node.value)
+        for file in (DOCS.parent / "src" / "interlock").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+    )
+    table = (DOCS / "troubleshooting.md").read_text(encoding="utf-8").partition("| what you see |")[2]
+    quoted = re.findall(r"^\| `([^`]+(?:`[^`|]+`[^`|]*)*)` \|", table, flags=re.MULTILINE)
+    assert len(quoted) > 10
+    pieces = [piece.strip(" ,;") for quote in quoted for piece in re.split(r"…|'[^']*'|\[\d\]", quote)]
+    assert [piece for piece in pieces if len(piece) > 5 and piece not in said] == []
