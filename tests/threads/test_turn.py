@@ -204,6 +204,32 @@ async def test_a_defect_of_the_host_fails_the_turn_and_reaches_whoever_waits(tmp
         assert [event.error for event in await ends(room)] == ["the turn broke inside the host (ZeroDivisionError)"]
 
 
+async def test_a_defect_in_one_call_fails_the_turn_once_the_others_have_their_outputs(tmp_path: Path) -> None:
+    gate = Gate()
+
+    async def save(arguments: JsonObject | None) -> ToolResult:
+        raise ZeroDivisionError
+
+    connection = FakeConnection("notes", {"search": lambda _: waited(gate), "save": save})
+    both = snapshot((config("notes"), connection, [tool("search"), tool("save")]))
+    async with open_room(tmp_path, both) as room, anyio.create_task_group() as tasks:
+        turn = await room.turn(ScriptedModel([Call(SAVE), Call(SEARCH)], Say("never")))
+        tasks.start_soon(turn.run)
+        await gate.reached()
+        gate.open()
+
+        with pytest.raises(ZeroDivisionError):
+            await turn.finished()
+        assert [event.error for event in await ends(room)] == ["the turn broke inside the host (ZeroDivisionError)"]
+        assert [item.status for item in room.items()] == ["failed", "completed"]
+        assert room.journal.state.unanswered == ()
+
+
+async def waited(gate: Gate) -> ToolResult:
+    await gate.wait()
+    return text_result("found")
+
+
 @requirement("TRN-1", "LIF-1")
 @pytest.mark.parametrize("moment", range(0, 120, 2))
 async def test_wherever_a_turn_is_interrupted_its_history_is_whole(tmp_path: Path, moment: int) -> None:
