@@ -165,3 +165,9 @@ def test_what_lies_too_deep_to_be_looked_through_is_not_shown_at_all() -> None:
         value = [value]
     assert "secret" not in repr(masked_json(value, lambda text: text))
     assert masked_json({"a": [1, None, "secret"]}, lambda text: text[::-1]) == {"a": [1, None, "terces"]}
+
+
+@requirement("CFG-4")
+def test_a_secret_of_four_characters_is_hidden_and_a_shorter_one_is_a_word() -> None:
+    mask = mask_of(StdioTransport(command="x", env={"A": Secret("k9z!", "a"), "B": Secret("yes", "b")}))
+    assert mask("k9z! and yes") == f"{MASK} and yes"

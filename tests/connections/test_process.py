@@ -1,5 +1,6 @@
 """Server processes: what they see, how they end, and that nothing is left of them."""
 
+import errno
 import json
 import os
 import signal
@@ -107,6 +108,15 @@ async def test_every_other_reason_not_to_start_has_its_own_words(wrong: StdioTra
     async with nothing_left_behind():
         with pytest.raises(ServerFailed, match=words):
             start_process("git", wrong)
+
+
+async def test_where_the_system_has_no_room_the_way_out_is_not_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(subprocess, "Popen", full)
+    with pytest.raises(ServerFailed, match="too many open files; close other programs, or raise the limits"):
+        start_process("animal", transport())
 
 
 async def test_a_secret_command_is_not_shown() -> None:

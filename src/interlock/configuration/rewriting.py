@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.configuration.documents import MAXIMUM_FILE
+from interlock.configuration.documents import MAXIMUM_FILE, first_bytes
 from interlock.vocabulary.errors import InvalidRequest
 
 LOCK_PATIENCE = 5.0
@@ -68,8 +68,7 @@ def _rewrite(target: Path, change: Change) -> Rewritten:
 
 def _read(target: Path) -> bytes | None:
     try:
-        with target.open("rb") as stream:
-            content = stream.read(MAXIMUM_FILE + 1)
+        content = first_bytes(target, MAXIMUM_FILE + 1)
     except FileNotFoundError:
         return None
     if len(content) > MAXIMUM_FILE:

@@ -5,6 +5,7 @@ Never: reads or writes MCP messages; the stdio channel does.
 """
 
 import asyncio
+import errno
 import os
 import select
 import signal
@@ -30,6 +31,9 @@ TABLE_AGE = 0.02
 together cost one. What a server started in that moment is still found in its process group."""
 INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
 """The variables of the host's own environment that a server sees (CFG-5)."""
+
+OVER_LIMIT = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
+"""No more files, processes or memory: nothing about the server itself is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +174,10 @@ def _start_problem(server: str, transport: StdioTransport, environment: dict[str
     if isinstance(error, PermissionError):
         return f"{cannot}: {command!r} may not be executed; check its permissions, or name another `command`"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if isinstance(error, OSError) and error.errno in OVER_LIMIT:
+        return (
+            f"{cannot}: {reason.lower()}; close other programs, or raise the limits of this one (ulimit -n, ulimit -u)"
+        )
     return f"{cannot}: {command!r}: {reason.lower()}; check `command` and `args`"
 
 
