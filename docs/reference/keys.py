@@ -13,6 +13,10 @@ TOP_LEVEL = {
     "`{ granular = { mcp_elicitations = false } }` (servers may not ask).",
     "approval_rules": "An array of tables that decide calls before anybody is asked, see below.",
     "sandbox_mode": '`"danger-full-access"` counts as full access; `"read-only"` and `"workspace-write"` do not.',
+    "allowed_approval_policies": "What clients of the app server may choose for a thread: some of `on-request` and "
+    "`never`. Without it, anything.",
+    "allowed_sandbox_modes": "The same for `sandbox_mode`. What is not allowed is refused, and in the configuration "
+    "itself ignored with a warning.",
     "store_answers": "Whether the content of accepted answers is kept in the store.",
     "orchestrator": "`mcp.enabled = false` closes gated servers to the model's resource tools.",
     "apps": "`[apps.CONNECTOR] enabled`, and `[apps._default]` for the others.",

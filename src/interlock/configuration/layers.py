@@ -12,9 +12,10 @@ from typing import Any
 from interlock.configuration.documents import is_json, parse, read_bytes
 from interlock.configuration.findings import Findings
 from interlock.configuration.json_files import open_dialect
+from interlock.configuration.limits import Setting
 from interlock.configuration.references import lookup
 from interlock.configuration.servers import Source, build_server
-from interlock.configuration.settings import Setting, Settings, collect
+from interlock.configuration.settings import Settings, collect
 from interlock.configuration.trust import TrustStore
 from interlock.configuration.values import Configuration, Problem
 from interlock.vocabulary.server import ServerConfig

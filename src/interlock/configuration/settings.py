@@ -5,13 +5,13 @@ Never: fails for a key that it does not know; a setting that limits and cannot b
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from interlock.configuration.approval_rules import read_rules
 from interlock.configuration.codex import ONLY_CODEX
 from interlock.configuration.findings import Findings
+from interlock.configuration.limits import Setting, read_limits
 from interlock.configuration.providers import build_provider
 from interlock.configuration.references import Lookup
 from interlock.configuration.tables import suggestion
@@ -24,6 +24,8 @@ FROM_USERS = frozenset(
         "approval_rules",
         "store_answers",
         "sandbox_mode",
+        "allowed_approval_policies",
+        "allowed_sandbox_modes",
         "orchestrator",
         "apps",
         "model_provider",
@@ -36,14 +38,6 @@ FROM_USERS = frozenset(
 FROM_ANYWHERE = frozenset({"model", "tool_output_token_limit", "model_auto_compact_token_limit"})
 MERGED = frozenset({"apps", "model_providers"})
 """Tables of tables: a nearer file replaces single entries."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One top-level value and the file it won from."""
-
-    value: Any
-    file: Path
 
 
 def collect(document: Mapping[str, Any], file: Path, *, restricted: bool) -> tuple[dict[str, Setting], list[Problem]]:
@@ -73,12 +67,15 @@ class Settings:
         self.problems: list[Problem] = []
 
     def policy(self) -> Policy:
+        limits = read_limits(self._values, self._warn)
         approval, elicitations = self._approval()
         apps = {name: AppPolicy(enabled=self._enabled("apps", name, app)) for name, app in self._entries("apps")}
         return Policy(
-            approval="never" if approval == "never" else "on-request",
+            approval=limits.approval("never" if approval == "never" else "on-request"),
             mcp_elicitations=elicitations,
-            full_access=self._full_access(),
+            full_access=limits.full_access(self._full_access()),
+            allowed_approvals=limits.approvals,
+            allowed_sandboxes=limits.sandboxes,
             orchestrator_mcp_enabled=self._orchestrator(),
             apps={name: app for name, app in apps.items() if name != "_default"},
             apps_default=apps.get("_default", AppPolicy()),

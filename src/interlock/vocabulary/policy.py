@@ -15,6 +15,9 @@ ApprovalMode = Literal["auto", "prompt", "writes", "approve"]
 
 Decision = Literal["allow", "deny", "ask"]
 
+ApprovalPolicy = Literal["on-request", "never"]
+SandboxMode = Literal["read-only", "workspace-write", "danger-full-access"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppPolicy:
@@ -88,10 +91,11 @@ class Policy:
 
     `approval` "never": nobody is asked. `full_access`: `sandbox_mode = "danger-full-access"`.
     `approval_rules`: the first that matches decides. `store_answers`: keep the content of accepted answers
-    in the store (it may hold personal data).
+    in the store (it may hold personal data). `allowed_approvals` and `allowed_sandboxes`: what Threads may have
+    otherwise; None: anything.
     """
 
-    approval: Literal["on-request", "never"] = "on-request"
+    approval: ApprovalPolicy = "on-request"
     mcp_elicitations: bool = True
     full_access: bool = False
     orchestrator_mcp_enabled: bool = True
@@ -99,6 +103,15 @@ class Policy:
     apps_default: AppPolicy = AppPolicy()
     approval_rules: tuple[ApprovalRule, ...] = ()
     store_answers: bool = False
+    allowed_approvals: tuple[ApprovalPolicy, ...] | None = None
+    allowed_sandboxes: tuple[SandboxMode, ...] | None = None
+
+    def allows_approval(self, approval: ApprovalPolicy) -> bool:
+        return self.allowed_approvals is None or approval in self.allowed_approvals
+
+    @property
+    def allows_full_access(self) -> bool:
+        return self.allowed_sandboxes is None or "danger-full-access" in self.allowed_sandboxes
 
     def app(self, connector_id: str) -> AppPolicy:
         return self.apps.get(connector_id, self.apps_default)

@@ -9,6 +9,7 @@ from interlock.surfaces.rpc.overrides import overrides_of_config
 from interlock.testing import Call, Say, ScriptedModel
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.overrides import ThreadOverrides
+from interlock.vocabulary.policy import Policy
 from tests.manifest import requirement
 from tests.surfaces.rpc.conftest import READ_ONLY, Serve
 from tests.surfaces.rpc.driver import Driver, Message, Refused
@@ -152,3 +153,37 @@ async def test_three_keys_of_the_configuration_count_however_deep_the_others_are
     )
     with pytest.raises(InvalidRequest, match=r"mcp_servers\.s\.enabled"):
         overrides_of_config({"mcp_servers": {"s.enabled": 1}})
+
+
+async def test_what_the_configuration_does_not_allow_is_refused_and_told(serve: Serve) -> None:
+    policy = Policy(allowed_approvals=("on-request",), allowed_sandboxes=("read-only", "workspace-write"))
+    async with serve({"s": asking(EMPTY)}, model=calling(1), policy=policy) as desk:
+        client = await desk.connect()
+        assert await client.request("configRequirements/read") == {
+            "requirements": {
+                "allowedApprovalPolicies": ["on-request"],
+                "allowedSandboxModes": ["read-only", "workspace-write"],
+            }
+        }
+        thread_id = (await client.request("thread/start", sandbox="workspace-write"))["thread"]["id"]
+        said = {"threadId": thread_id, "input": [{"type": "text", "text": "go"}]}
+        for method, params in (
+            ("thread/start", {"approvalPolicy": "never"}),
+            ("thread/start", {"config": {"sandbox_mode": "danger-full-access"}}),
+            ("thread/resume", {"threadId": thread_id, "sandbox": "danger-full-access"}),
+            ("turn/start", {**said, "approvalPolicy": "never"}),
+            ("turn/start", {**said, "sandboxPolicy": FULL}),
+        ):
+            with pytest.raises(Refused, match="allowed_") as refused:
+                await client.request(method, **params)
+            assert refused.value.code == -32600
+        assert (await client.request("thread/loaded/list"))["data"] == [thread_id]
+        client.answers = lambda request: {"result": {"action": "decline"}}
+        assert await action_in_turn(client, thread_id) == "decline"
+
+
+def test_a_limit_that_comes_later_holds_for_what_was_chosen_before() -> None:
+    chosen = ThreadOverrides(approval="never", full_access=True)
+    assert chosen.policy(Policy()) == Policy(approval="never", full_access=True)
+    limited = Policy(allowed_approvals=("on-request",), allowed_sandboxes=("read-only",))
+    assert chosen.policy(limited) == limited

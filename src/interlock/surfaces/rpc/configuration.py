@@ -123,8 +123,13 @@ class HooksResult(TypedDict):
     data: list[HooksEntry]
 
 
+class Requirements(TypedDict):
+    allowedApprovalPolicies: list[str] | None
+    allowedSandboxModes: list[str] | None
+
+
 class RequirementsResult(TypedDict):
-    requirements: None
+    requirements: Requirements | None
 
 
 # ---- initialize
@@ -227,7 +232,17 @@ def list_hooks(context: Context, params: FoldersParams) -> HooksResult:
 
 
 def read_requirements(context: Context, params: NoParams) -> RequirementsResult:
-    return {"requirements": None}
+    """What the configuration allows threads to have otherwise; null when that is anything."""
+    policy = context.application.host.configuration.policy
+    approvals, sandboxes = policy.allowed_approvals, policy.allowed_sandboxes
+    if approvals is None and sandboxes is None:
+        return {"requirements": None}
+    return {
+        "requirements": {
+            "allowedApprovalPolicies": None if approvals is None else list(approvals),
+            "allowedSandboxModes": None if sandboxes is None else list(sandboxes),
+        }
+    }
 
 
 def _folders(application: Application, params: FoldersParams) -> list[str]:
@@ -276,6 +291,6 @@ METHODS: Final = (
         params=NoParams,
         result=RequirementsResult,
         run=read_requirements,
-        says="Empty: nobody manages this host's configuration from outside.",
+        says="Which approval policies and sandbox modes the configuration allows a thread; null: any.",
     ),
 )

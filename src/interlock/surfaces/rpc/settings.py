@@ -51,6 +51,12 @@ class Overrides(Params):
         )
 
 
+def permitted(application: "Application", overrides: ThreadOverrides) -> ThreadOverrides:
+    """The same overrides. InvalidRequest: the configuration does not allow them."""
+    overrides.refuse_beyond(application.host.configuration.policy)
+    return overrides
+
+
 def checked_model(application: "Application", params: Overrides) -> str | None:
     """The model that is asked for. InvalidRequest: its provider is another than the one in use."""
     provider = params.model_provider

@@ -12,7 +12,7 @@ from interlock.surfaces.rpc import projection
 from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.live import LiveThread
 from interlock.surfaces.rpc.method import After, Context, Count, Method
-from interlock.surfaces.rpc.settings import Overrides, checked_model, model_named
+from interlock.surfaces.rpc.settings import Overrides, checked_model, model_named, permitted
 from interlock.surfaces.rpc.threads import EmptyResult, OfThread, StartResult, ThreadResult, opened, turns_of
 from interlock.vocabulary.errors import InterlockError, InvalidRequest
 from interlock.vocabulary.ids import uuid7
@@ -34,8 +34,9 @@ async def fork(context: Context, params: ForkParams) -> After:
     application = context.application
     model = checked_model(application, params)
     last_turn = await _last_turn(application, params)
+    overrides = permitted(application, params.of_thread)
     thread = await application.host.fork_thread(
-        params.thread_id, last_turn, overrides=params.of_thread, extensions=context.client.extensions
+        params.thread_id, last_turn, overrides=overrides, extensions=context.client.extensions
     )
     if params.ephemeral:
         await application.make_ephemeral(thread)

@@ -14,7 +14,7 @@ from interlock.surfaces.rpc.live import LiveThread
 from interlock.surfaces.rpc.method import After, Context, Count, Method, Params, SortDirection
 from interlock.surfaces.rpc.paging import slice_of
 from interlock.surfaces.rpc.pauses import Pauses
-from interlock.surfaces.rpc.settings import Overrides, checked_model, settings_shape, tell_settings
+from interlock.surfaces.rpc.settings import Overrides, checked_model, permitted, settings_shape, tell_settings
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.thread import ThreadState
 
@@ -128,7 +128,8 @@ class EmptyResult(TypedDict):
 async def start(context: Context, params: StartParams) -> After:
     application = context.application
     model = checked_model(application, params)
-    thread = await application.host.start_thread(overrides=params.of_thread, extensions=context.client.extensions)
+    overrides = permitted(application, params.of_thread)
+    thread = await application.host.start_thread(overrides=overrides, extensions=context.client.extensions)
     if params.ephemeral:
         await application.make_ephemeral(thread)
     live = application.attend(thread)
@@ -143,7 +144,7 @@ async def resume(context: Context, params: ResumeParams) -> After:
     loaded = params.thread_id in application.host.loaded_threads
     before = settings_shape(application, application.loaded(params.thread_id)) if loaded else None
     thread = await application.host.resume_thread(
-        params.thread_id, overrides=params.of_thread, extensions=context.client.extensions
+        params.thread_id, overrides=permitted(application, params.of_thread), extensions=context.client.extensions
     )
     live = application.attend(thread)
     await live.settle(params.merged_into(live.settings, model))

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.method import Context, Method, Params
 from interlock.surfaces.rpc.overrides import ApprovalPolicy, SandboxPolicy, overrides_of
-from interlock.surfaces.rpc.settings import model_named, settings_shape, tell_settings
+from interlock.surfaces.rpc.settings import model_named, permitted, settings_shape, tell_settings
 from interlock.surfaces.rpc.threads import EmptyResult, OfThread
 from interlock.surfaces.rpc.turn_input import UserInput, parts_of
 from interlock.surfaces.rpc.turn_settings import TurnSettings
@@ -67,6 +67,7 @@ class SteerResult(TypedDict):
 
 async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
     application, live = context.application, context.application.loaded(params.thread_id)
+    overrides = permitted(application, params.of_thread)
     parts = await parts_of(params.input)
     settings, before = _settings(live.settings, params), settings_shape(application, live)
     await live.join(context.client)
@@ -77,7 +78,7 @@ async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
         instructions=settings.instructions,
         output_schema=params.output_schema,
         plan_mode=settings.mode == "plan",
-        overrides=params.of_thread,
+        overrides=overrides,
     )
     await live.settle(settings)
     tell_settings(application, live, before)
