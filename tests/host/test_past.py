@@ -1,6 +1,6 @@
 """What can be done with the past of a Thread: rolled back, compacted, forked, exported, put away, forgotten."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,12 @@ import anyio
 import pytest
 
 from interlock import Host, InvalidRequest, ModelFailed, ServerConfig, StorageFailed
+from interlock.stores.sqlite import SqliteStore
 from interlock.testing import Call, Fail, Gate, Say, ScriptedModel, Wait
 from interlock.threads.compaction import INTRODUCTION, REQUEST
 from interlock.threads.thread import Thread
 from interlock.vocabulary.conversation import AssistantEntry, ModelRequest, TextPart, Usage, UserEntry
-from interlock.vocabulary.event import ThreadCompacted
+from interlock.vocabulary.event import StoredEvent, ThreadCompacted
 from interlock.vocabulary.notice import WarningNotice
 from interlock.vocabulary.thread import ThreadState
 from tests.manifest import requirement
@@ -244,6 +245,43 @@ async def test_a_fork_has_the_turns_up_to_its_place_and_goes_its_own_way(place: 
         for turn in ("no such turn", ""):
             with pytest.raises(InvalidRequest, match="it has no such turn"):
                 await host.fork_thread(source.id, turn)
+
+
+@requirement("HIS-1")
+async def test_a_thread_is_read_and_forked_from_its_checkpoint_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Host(store=place, model=talk("a", "b", "c")) as host:
+        thread = await host.start_thread(name="talk")
+        for text in ("one", "two", "three"):
+            await say(thread, text)
+        await thread.rollback(1)
+        await thread.rename("told")
+    async with Host(store=place) as host:
+        state = await host.read_thread(thread.id)
+        plain = [(await host.fork_thread(thread.id, turn)).state for turn in (None, state.turns[0].turn_id)]
+        with monkeypatch.context() as patched:
+            patched.setattr("interlock.history.journal.LONG_TAIL", 1)
+            await (await host.resume_thread(thread.id)).close()
+
+    read_after: list[int] = []
+    read = SqliteStore.read
+
+    def noted(store: SqliteStore, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
+        read_after.append(after)
+        return read(store, thread_id, after=after)
+
+    async with Host(store=place) as host:
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteStore, "read", noted)
+            assert await host.read_thread(thread.id) == state
+            assert read_after == [state.last_sequence]
+            forks = [(await host.fork_thread(thread.id, turn)).state for turn in (None, state.turns[0].turn_id)]
+        for fork, expected in zip(forks, plain, strict=True):
+            assert (fork.turns, fork.entries, fork.name) == (expected.turns, expected.entries, expected.name)
+        records = {record.thread_id: record for record in await host.threads()}
+        for fork in forks:
+            assert (records[fork.thread_id].turns, records[fork.thread_id].name) == (len(fork.turns), fork.name)
+        with pytest.raises(InvalidRequest, match="it has no such turn"):
+            await host.fork_thread(thread.id, "no such turn")
 
 
 @requirement("HIS-1", "HIS-3")

@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from interlock.vocabulary import conversation, event, form, item, question
+from interlock.vocabulary.question import HeldRequest
 from interlock.vocabulary.tool import ToolAnnotations, ToolResult
 
 # Lone surrogates and NUL included: servers send them.
@@ -165,6 +166,29 @@ events = st.one_of(
     st.builds(event.CallStarted, turn_id=text, step_id=text, item=calls),
     st.builds(event.CallEnded, turn_id=text, step_id=text, item=calls, effect=effects),
     st.builds(event.UsageRecorded, turn_id=text, usage=usages),
+    st.builds(
+        event.InputRequested,
+        turn_id=text,
+        call_id=text,
+        request=st.builds(
+            HeldRequest,
+            server=text,
+            whereabouts=text,
+            method=text,
+            params=objects,
+            keys=st.lists(text, max_size=2).map(tuple),
+            state=words,
+        ),
+        questions=st.lists(questions, max_size=2).map(tuple),
+        turn=st.builds(
+            event.TurnOptions,
+            instructions=text,
+            output_schema=st.none() | objects,
+            plan_mode=st.booleans(),
+            max_steps=st.integers(1, 100),
+        ),
+    ),
+    st.builds(event.InputSent, turn_id=text, call_id=text),
     st.builds(event.QuestionAsked, question=questions),
     st.builds(
         event.QuestionAnswered,

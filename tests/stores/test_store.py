@@ -23,6 +23,7 @@ from interlock.vocabulary.event import (
     CallStarted,
     Event,
     StoredEvent,
+    ThreadArchived,
     ThreadNamed,
     ThreadRecord,
     ThreadStarted,
@@ -204,6 +205,19 @@ async def test_threads_are_listed_newest_first_page_by_page_also_when_they_are_o
         "thread-1",
         "thread-0",
     ]
+
+
+async def test_a_list_is_of_those_that_are_put_away_or_of_the_others_when_asked(store: EventStore) -> None:
+    for number in range(4):
+        thread_id = f"thread-{number}"
+        await store.append(thread_id, [STARTED, ThreadArchived(archived=number % 2 == 0)], after=0, at=100 + number)
+
+    away = await store.threads(limit=2, archived=True)
+    others = await store.threads(limit=2, archived=False)
+
+    assert [record.thread_id for record in away] == ["thread-2", "thread-0"]
+    assert [record.thread_id for record in others] == ["thread-3", "thread-1"]
+    assert len(await store.threads()) == 4
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001])

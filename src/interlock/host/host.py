@@ -303,10 +303,18 @@ class Host:
         return self._open.threads.all
 
     async def threads(
-        self, *, limit: int = 50, before: int | None = None, before_id: str | None = None
+        self,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+        before_id: str | None = None,
+        archived: bool | None = None,
     ) -> tuple[ThreadRecord, ...]:
-        """Stored Threads, the latest changed first; continue with the last record's `updated_at` and `thread_id`."""
-        return await self._open.store.threads(limit=limit, before=before, before_id=before_id)
+        """Stored Threads, the latest changed first; continue with the last record's `updated_at` and `thread_id`.
+
+        `archived`: only those that are put away, or that are not; None: all.
+        """
+        return await self._open.store.threads(limit=limit, before=before, before_id=before_id, archived=archived)
 
     async def read_thread(self, thread_id: str) -> ThreadState:
         """What is stored of a Thread; it is neither loaded nor claimed.
@@ -314,11 +322,11 @@ class Host:
         Raises:
             InvalidRequest: no such Thread is stored.
         """
-        folding = Fold(thread_id)
-        async with aclosing(self.events(thread_id)) as events:
+        folding = Fold(thread_id, await self._open.store.load_checkpoint(thread_id))
+        async with aclosing(self.events(thread_id, after=folding.last_sequence)) as events:
             async for stored in events:
                 folding.apply(stored)
-        if not folding.state.exists:
+        if folding.last_sequence == 0:
             raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
         return folding.state
 

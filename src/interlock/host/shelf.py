@@ -19,8 +19,18 @@ from interlock.origins.store import Origins
 from interlock.stores import exchange
 from interlock.threads.identity import new_id
 from interlock.vocabulary.errors import InvalidRequest
-from interlock.vocabulary.event import StoredEvent, ThreadArchived, ThreadRecord, ThreadStarted, TurnEnded, TurnStarted
+from interlock.vocabulary.event import (
+    StoredEvent,
+    ThreadArchived,
+    ThreadNamed,
+    ThreadRecord,
+    ThreadRolledBack,
+    ThreadStarted,
+    TurnEnded,
+    TurnStarted,
+)
 from interlock.vocabulary.ports import Clock, Store
+from interlock.vocabulary.thread import ThreadCheckpoint
 
 
 class Shelf:
@@ -39,10 +49,8 @@ class Shelf:
         Raises:
             InvalidRequest: there is no such Thread, or no such turn that has ended and was not rolled back.
         """
-        record, places = await self._find(source), _Places(source)
-        async with aclosing(self._store.read(source)) as events:
-            async for stored in events:
-                places.take(stored)
+        record, first = await self._find(source), await self._first_event(source)
+        places = await self._places(source, turn_id)
         cut = places.end_of(turn_id)
         now, target = self._clock.now_milliseconds(), new_id(self._clock)
         copied = replace(
@@ -56,7 +64,7 @@ class Shelf:
             last_sequence=cut,
             archived=False,
         )
-        birth = ThreadStarted(name=places.labels_at(1).name, model=places.labels_at(1).model, forked_from=source)
+        birth = ThreadStarted(name=first.name, model=first.model, forked_from=source)
         await self._store.copy_thread(source, birth, copied)
         return target
 
@@ -128,6 +136,29 @@ class Shelf:
         async with self._store.claim(thread_id):
             await self._store.delete_thread(thread_id)
 
+    async def _first_event(self, thread_id: str) -> ThreadStarted:
+        async with aclosing(self._store.read(thread_id)) as events:
+            async for stored in events:
+                if isinstance(stored.event, ThreadStarted):
+                    return stored.event
+                break
+        return ThreadStarted()
+
+    async def _places(self, source: str, turn_id: str | None) -> "_Places":
+        """From the newest checkpoint on, where that says enough; of an old turn only the events know the place."""
+        kept = await self._store.load_checkpoint(source)
+        if kept is not None:
+            places = await self._read(source, _Places.after(kept))
+            if places.know(turn_id):
+                return places
+        return await self._read(source, _Places(source))
+
+    async def _read(self, source: str, places: "_Places") -> "_Places":
+        async with aclosing(self._store.read(source, after=places.last_sequence)) as events:
+            async for stored in events:
+                places.take(stored)
+        return places
+
     async def _find(self, thread_id: str) -> ThreadRecord:
         record = await self._store.find(thread_id)
         if record is None:
@@ -153,36 +184,60 @@ class Shelf:
 
 @dataclass(slots=True)
 class _Places:
-    """Where in a Thread's events its turns began and ended, and which of them still count."""
+    """Where in a Thread's events its turns began and ended, and which of them count; nothing of what they hold."""
 
     thread_id: str
-    _fold: Fold = field(init=False)
+    last_sequence: int = 0
+    _turns: dict[str, None] = field(default_factory=dict[str, None])
+    """Ids of those that count, in their order."""
+    _running: str | None = None
     _began: dict[str, int] = field(default_factory=dict[str, int])
     _ended: dict[str, int] = field(default_factory=dict[str, int])
-    _labels: list["_Labels"] = field(default_factory=list["_Labels"])
+    _labels: list["_Labels"] = field(default_factory=lambda: [_Labels(0, None, None)])
 
-    def __post_init__(self) -> None:
-        self._fold = Fold(self.thread_id)
+    @classmethod
+    def after(cls, kept: ThreadCheckpoint) -> "_Places":
+        """As they are after the events of a checkpoint, which does not know where its turns began and ended."""
+        facts = kept.facts
+        return cls(
+            facts.thread_id,
+            facts.last_sequence,
+            _turns=dict.fromkeys(turn.turn_id for turn in kept.turns),
+            _running=facts.open_turn,
+            _labels=[_Labels(facts.last_sequence, facts.name, facts.model)],
+        )
+
+    def know(self, turn_id: str | None) -> bool:
+        """Whether `end_of` can tell."""
+        if turn_id is None:
+            return self._running is None or self._running in self._began
+        return turn_id in self._ended or turn_id not in self._turns
 
     def take(self, stored: StoredEvent) -> None:
-        self._fold.apply(stored)
+        self.last_sequence = stored.sequence
         match stored.event:
-            case TurnStarted(turn_id=turn_id):
-                self._began[turn_id] = stored.sequence
+            case TurnStarted(turn_id=turn_id, model=model):
+                self._turns[turn_id], self._began[turn_id], self._running = None, stored.sequence, turn_id
+                self._label(self._labels[-1].name, model or self._labels[-1].model)
             case TurnEnded(turn_id=turn_id):
                 self._ended[turn_id] = stored.sequence
+                self._running = None if self._running == turn_id else self._running
+            case ThreadRolledBack(turns=turns):
+                for turn_id in list(self._turns)[-turns:] if turns > 0 else ():
+                    del self._turns[turn_id]
+                self._running = self._running if self._running in self._turns else None
+            case ThreadStarted(name=name, model=model):
+                self._label(name, model)
+            case ThreadNamed(name=name):
+                self._label(name, self._labels[-1].model)
             case _:
                 pass
-        labels = _Labels(stored.sequence, self._fold.name, self._fold.model)
-        if not self._labels or self._labels[-1][1:] != labels[1:]:
-            self._labels.append(labels)
 
     def end_of(self, turn_id: str | None) -> int:
         """The sequence of the last event that a fork takes along."""
         if turn_id is None:
-            running = self._fold.open_turn
-            return self._fold.last_sequence if running is None else self._began[running] - 1
-        if not self._fold.has_turn(turn_id) or turn_id not in self._ended:
+            return self.last_sequence if self._running is None else self._began[self._running] - 1
+        if turn_id not in self._turns or turn_id not in self._ended:
             raise InvalidRequest(
                 f"cannot fork thread {self.thread_id} at turn {turn_id!r}: it has no such turn that has ended and "
                 "was not rolled back"
@@ -190,10 +245,14 @@ class _Places:
         return self._ended[turn_id]
 
     def turns_at(self, cut: int) -> int:
-        return sum(1 for turn_id in self._fold.turn_ids if self._began.get(turn_id, 0) <= cut)
+        return sum(1 for turn_id in self._turns if self._began.get(turn_id, 0) <= cut)
 
     def labels_at(self, cut: int) -> "_Labels":
         return next(labels for labels in reversed(self._labels) if labels.since <= cut)
+
+    def _label(self, name: str | None, model: str | None) -> None:
+        if (name, model) != self._labels[-1][1:]:
+            self._labels.append(_Labels(self.last_sequence, name, model))
 
 
 class _Labels(NamedTuple):

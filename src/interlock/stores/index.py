@@ -25,11 +25,14 @@ async def find(engine: AsyncEngine, thread_id: str) -> ThreadRecord | None:
 
 
 async def threads(
-    engine: AsyncEngine, *, limit: int, before: int | None, before_id: str | None
+    engine: AsyncEngine, *, limit: int, before: int | None, before_id: str | None, archived: bool | None
 ) -> tuple[ThreadRecord, ...]:
     _check(limit)
+    query = _page(before, before_id).limit(limit)
+    if archived is not None:
+        query = query.where(table.c.archived.is_(archived))
     async with engine.connect() as connection:
-        rows = await connection.execute(_page(before, before_id).limit(limit))
+        rows = await connection.execute(query)
     return tuple(_record(row) for row in rows)
 
 

@@ -155,10 +155,15 @@ class PostgresStore:
             return await index.find(self._engine, checked(thread_id))
 
     async def threads(
-        self, *, limit: int = 50, before: int | None = None, before_id: str | None = None
+        self,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+        before_id: str | None = None,
+        archived: bool | None = None,
     ) -> tuple[ThreadRecord, ...]:
         with _translated("list the threads of", self._database):
-            return await index.threads(self._engine, limit=limit, before=before, before_id=before_id)
+            return await index.threads(self._engine, limit=limit, before=before, before_id=before_id, archived=archived)
 
     async def count_memory_uses(self, thread_ids: Sequence[str], *, at: int) -> None:
         ids = [storable(thread_id) for thread_id in thread_ids]

@@ -116,12 +116,19 @@ class SqliteStore:
             return await index.find(self._index(), checked(thread_id))
 
     async def threads(
-        self, *, limit: int = 50, before: int | None = None, before_id: str | None = None
+        self,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+        before_id: str | None = None,
+        archived: bool | None = None,
     ) -> tuple[ThreadRecord, ...]:
         from interlock.stores import index
 
         with sqlite_file.translated("list the threads of", self._path):
-            return await index.threads(self._index(), limit=limit, before=before, before_id=before_id)
+            return await index.threads(
+                self._index(), limit=limit, before=before, before_id=before_id, archived=archived
+            )
 
     async def count_memory_uses(self, thread_ids: Sequence[str], *, at: int) -> None:
         ids = sorted({storable(thread_id) for thread_id in thread_ids})

@@ -194,12 +194,18 @@ class EventStore(Protocol):
     async def find(self, thread_id: str) -> ThreadRecord | None: ...
 
     async def threads(
-        self, *, limit: int = 50, before: int | None = None, before_id: str | None = None
+        self,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+        before_id: str | None = None,
+        archived: bool | None = None,
     ) -> tuple[ThreadRecord, ...]:
         """Newest first by `updated_at`, then by id, largest first.
 
         To continue a list, pass the last record's `updated_at` as `before` and its `thread_id` as
-        `before_id`; without `before_id` the list continues below that time.
+        `before_id`; without `before_id` the list continues below that time. `archived`: only those that are put
+        away, or that are not; None: all.
         """
         ...
 

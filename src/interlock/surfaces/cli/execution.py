@@ -34,7 +34,7 @@ from interlock.surfaces.cli.output import (
 from interlock.surfaces.cli.output_schema import read_schema, why_unlike
 from interlock.surfaces.cli.progress import start_progress
 from interlock.surfaces.cli.standard_input import read_standard_input
-from interlock.surfaces.cli.stored_threads import SEARCHED, find_thread
+from interlock.surfaces.cli.stored_threads import find_thread
 from interlock.threads.notices import NoticeStream
 from interlock.threads.thread import Thread
 from interlock.threads.turn import Turn, TurnResult
@@ -86,7 +86,7 @@ class Where:
             return await find_thread(host.threads, self.thread)
         if not self.last:
             return None
-        newest = next((record for record in await host.threads(limit=SEARCHED) if not record.archived), None)
+        newest = next(iter(await host.threads(limit=1, archived=False)), None)
         if newest is None:
             raise InvalidRequest("there is no thread to go on with; leave --last away")
         return newest

@@ -43,7 +43,8 @@ class ThreadsPage(TypedDict):
 
 async def list_threads(context: Context, params: ListParams) -> ThreadsPage:
     application = context.application
-    records = [r async for r in _records(application.host) if _matches(r, params, application)]
+    archived = params.archived is True
+    records = [r async for r in _records(application.host, archived) if _matches(r, params, application)]
     by_creation = params.sort_key in (None, "created_at")
     records.sort(
         key=lambda r: (r.created_at if by_creation else r.updated_at, r.thread_id),
@@ -57,11 +58,11 @@ async def list_threads(context: Context, params: ListParams) -> ThreadsPage:
     }
 
 
-async def _records(host: Host) -> AsyncIterator[ThreadRecord]:
+async def _records(host: Host, archived: bool) -> AsyncIterator[ThreadRecord]:
     before: int | None = None
     before_id: str | None = None
     for _ in range(READ_AT_MOST // READ_AT_ONCE):
-        records = await host.threads(limit=READ_AT_ONCE, before=before, before_id=before_id)
+        records = await host.threads(limit=READ_AT_ONCE, before=before, before_id=before_id, archived=archived)
         for record in records:
             yield record
         if len(records) < READ_AT_ONCE:
@@ -73,8 +74,7 @@ def _matches(record: ThreadRecord, params: ListParams, application: Application)
     folders = [params.cwd] if isinstance(params.cwd, str) else params.cwd
     term = (params.search_term or "").casefold()
     return (
-        record.archived is (params.archived is True)
-        and not application.is_ephemeral(record.thread_id)
+        not application.is_ephemeral(record.thread_id)
         and (not params.source_kinds or bool(INTERACTIVE & set(params.source_kinds)))
         and (not params.model_providers or application.provider in params.model_providers)
         and (folders is None or application.working_folder in folders)
