@@ -20,6 +20,7 @@ from interlock.stores import open_store
 from interlock.vocabulary.conversation import TextPart
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
 from interlock.vocabulary.event import (
+    CallEnded,
     CallStarted,
     Event,
     StoredEvent,
@@ -59,6 +60,11 @@ def named(number: int) -> Event:
 def call(arguments: Any) -> Event:
     item = McpToolCallItem(id="c", server="s", tool="t", public_name="p", arguments=arguments)
     return CallStarted(turn_id="u", step_id="s", item=item)
+
+
+def call_ended() -> Event:
+    item = McpToolCallItem(id="c", server="s", tool="t", public_name="p", arguments={}, status="completed")
+    return CallEnded(turn_id="u", step_id="s", item=item, effect="done")
 
 
 @requirement("HIS-2")
@@ -185,6 +191,37 @@ async def test_the_index_tells_name_preview_model_and_turns(store: EventStore) -
     found = await store.find("a")
     assert found is not None
     assert (found.name, found.last_sequence) == (None, 5)
+
+
+async def test_the_calls_of_a_turn_are_counted_at_once_and_move_the_thread_with_the_turn(store: EventStore) -> None:
+    await store.append("a", [STARTED, TurnStarted(turn_id="t")], after=0, at=10)
+    await store.append("a", [call({})], after=2, at=20)
+    await store.append("a", [call_ended()], after=3, at=30)
+
+    found = await store.find("a")
+    assert found is not None
+    assert found.last_sequence == 4
+    assert 10 <= found.updated_at <= 30
+    assert await store.threads() == (found,)
+
+    await store.append("a", [call({}), TurnEnded(turn_id="t", status="completed")], after=4, at=40)
+    found = await store.find("a")
+    assert found is not None
+    assert (found.last_sequence, found.updated_at) == (6, 40)
+
+
+@pytest.mark.parametrize("after", [1, 2, 10])
+async def test_the_event_of_a_call_out_of_its_place_is_refused_and_changes_nothing(
+    store: EventStore, after: int
+) -> None:
+    before = await store.append("a", [STARTED], after=0, at=0)
+    before += await store.append("a", [call({})], after=1, at=0)
+    before += await store.append("a", [call_ended()], after=2, at=0)
+    with pytest.raises(
+        StorageFailed, match=f"cannot store event {after + 1} of thread 'a': its last stored event is 3"
+    ):
+        await store.append("a", [call({})], after=after, at=0)
+    assert await stored_in(store, "a") == [*before]
 
 
 async def test_threads_are_listed_newest_first_page_by_page_also_when_they_are_of_one_moment(store: EventStore) -> None:

@@ -6,9 +6,10 @@ Never: writes.
 
 from typing import Any
 
-from sqlalchemy import Row, Select, select, tuple_
+from sqlalchemy import Row, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from interlock.stores.schema import events
 from interlock.stores.schema import memory_uses as uses
 from interlock.stores.schema import threads as table
 from interlock.vocabulary.errors import InvalidRequest
@@ -18,9 +19,17 @@ from interlock.vocabulary.memory import MemoryUse
 MAXIMUM_PAGE = 1000
 
 
+_LAST = select(func.max(events.c.sequence)).where(events.c.thread_id == table.c.thread_id).scalar_subquery()
+_LINE: Select[Any] = select(
+    *[column for column in table.c if column is not table.c.last_sequence],
+    func.coalesce(_LAST, table.c.last_sequence).label("last_sequence"),
+)
+"""A line of the index as it is now: what moves no Thread in lists is in its events only (summary.Change.moves)."""
+
+
 async def find(engine: AsyncEngine, thread_id: str) -> ThreadRecord | None:
     async with engine.connect() as connection:
-        row = (await connection.execute(select(table).where(table.c.thread_id == thread_id))).one_or_none()
+        row = (await connection.execute(_LINE.where(table.c.thread_id == thread_id))).one_or_none()
     return None if row is None else _record(row)
 
 
@@ -50,7 +59,7 @@ def _check(limit: int) -> None:
 
 
 def _page(before: int | None, before_id: str | None) -> Select[Any]:
-    query = select(table).order_by(table.c.updated_at.desc(), table.c.thread_id.desc())
+    query = _LINE.order_by(table.c.updated_at.desc(), table.c.thread_id.desc())
     if before is None:
         return query
     if before_id is None:

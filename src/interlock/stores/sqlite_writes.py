@@ -15,15 +15,16 @@ from interlock.stores.summary import Change
 from interlock.vocabulary.errors import StorageFailed
 
 _INSERT_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_NEXT_EVENT = """INSERT OR IGNORE INTO events (thread_id, sequence, at, kind, version, payload)
+    SELECT ?1, ?2 + 1, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM events WHERE thread_id = ?1 AND sequence = ?2)"""
 _INSERT_THREAD = """INSERT OR IGNORE INTO threads
     (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_MOVE_THREAD = "UPDATE threads SET updated_at = ?, last_sequence = ? WHERE thread_id = ? AND last_sequence = ?"
 _CHANGE_THREAD = """UPDATE threads SET updated_at = ?, last_sequence = ?,
     turns = turns + ?, name = CASE WHEN ? THEN ? ELSE name END, model = coalesce(?, model),
     preview = CASE WHEN preview = '' THEN ? ELSE preview END, archived = coalesce(?, archived)
-    WHERE thread_id = ? AND last_sequence = ?"""
-_LAST_SEQUENCE = "SELECT last_sequence FROM threads WHERE thread_id = ?"
+    WHERE thread_id = ?"""
+_LAST_SEQUENCE = "SELECT max(sequence) FROM events WHERE thread_id = ?"
 
 COUNT_USE = """INSERT INTO memory_uses (thread_id, uses, last_used_at)
     SELECT thread_id, 1, ? FROM threads WHERE thread_id = ?
@@ -58,28 +59,32 @@ class Append(Write):
 
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
         """Nothing is written when the Thread has moved on."""
-        if not self._move_thread(connection):
-            found = connection.execute(_LAST_SEQUENCE, (self.thread_id,)).fetchone()
-            return moved_on(self.thread_id, self.after, 0 if found is None else found[0])
-        if len(self.rows) == 1:
-            connection.execute(_INSERT_EVENT, (self.thread_id, self.after + 1, self.at, *self.rows[0]))
+        first = 0
+        if self.after == 0:
+            followed = self._begin_thread(connection)
         else:
-            numbered = enumerate(self.rows, self.after + 1)
-            connection.executemany(_INSERT_EVENT, [(self.thread_id, number, self.at, *row) for number, row in numbered])
+            place = (self.thread_id, self.after, self.at)
+            followed, first = connection.execute(_INSERT_NEXT_EVENT, (*place, *self.rows[0])).rowcount == 1, 1
+        if not followed:
+            (last,) = connection.execute(_LAST_SEQUENCE, (self.thread_id,)).fetchone()
+            return moved_on(self.thread_id, self.after, last or 0)
+        if len(self.rows) > first:
+            others = enumerate(self.rows[first:], self.after + first + 1)
+            connection.executemany(_INSERT_EVENT, [(self.thread_id, number, self.at, *row) for number, row in others])
+        if self.after and self.change.moves:
+            self._change_thread(connection)
         return None
 
-    def _move_thread(self, connection: sqlite3.Connection) -> bool:
-        change, last = self.change, self.after + len(self.rows)
-        place = (self.thread_id, self.after)
-        if self.after == 0:
-            line = (self.thread_id, self.at, self.at, change.name, change.preview, change.model)
-            moved = connection.execute(_INSERT_THREAD, (*line, change.turns, last, bool(change.archived)))
-        elif change.changes_nothing:
-            moved = connection.execute(_MOVE_THREAD, (self.at, last, *place))
-        else:
-            news = (change.turns, change.named, change.name, change.model, change.preview, change.archived)
-            moved = connection.execute(_CHANGE_THREAD, (self.at, last, *news, *place))
-        return moved.rowcount == 1
+    def _begin_thread(self, connection: sqlite3.Connection) -> bool:
+        change = self.change
+        line = (self.thread_id, self.at, self.at, change.name, change.preview, change.model)
+        columns = (*line, change.turns, len(self.rows), bool(change.archived))
+        return connection.execute(_INSERT_THREAD, columns).rowcount == 1
+
+    def _change_thread(self, connection: sqlite3.Connection) -> None:
+        change = self.change
+        news = (change.turns, change.named, change.name, change.model, change.preview, change.archived)
+        connection.execute(_CHANGE_THREAD, (self.at, self.after + len(self.rows), *news, self.thread_id))
 
 
 class Statements(Write):

@@ -6,10 +6,12 @@ Never: reads or writes; both stores apply the same change with one statement.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from interlock.vocabulary.conversation import TextPart
 from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
     Event,
     MessageCompleted,
     ThreadArchived,
@@ -31,7 +33,8 @@ PREVIEW_LIMIT = 200
 class Change:
     """`named` tells a name taken away (None) from a name left alone. An empty preview changes nothing.
 
-    `archived` None changes nothing either; a new Thread is not archived.
+    `archived` None changes nothing either; a new Thread is not archived. `moves`: the Thread moves up in lists. The
+    start and the end of a call do not move it by themselves, since they come in great number within a turn that does.
     """
 
     named: bool = False
@@ -40,23 +43,15 @@ class Change:
     preview: str = ""
     turns: int = 0
     archived: bool | None = None
-
-    @property
-    def changes_nothing(self) -> bool:
-        return not (self.named or self.model or self.preview or self.turns) and self.archived is None
-
-
-_CHANGING: Final = frozenset(
-    (ThreadStarted, ThreadNamed, ThreadArchived, ThreadRolledBack, TurnStarted, MessageCompleted)
-)
-"""The types of events that `change_of` looks at; a call's, which are the most, are none of them."""
+    moves: bool = False
 
 
 def change_of(events: Sequence[Event]) -> Change:
     change = Change()
     for event in events:
-        if type(event) not in _CHANGING:
+        if isinstance(event, CallStarted | CallEnded):
             continue
+        change.moves = True
         match event:
             case ThreadStarted():
                 change.named, change.name, change.model = True, storable(event.name), storable(event.model)

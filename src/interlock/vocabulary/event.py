@@ -267,7 +267,11 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadRecord:
-    """What the store's index says of a Thread; made from its events, for lists."""
+    """What the store's index says of a Thread; made from its events, for lists.
+
+    `updated_at` is the time of its newest event, where that is not the start or the end of a call; in between it is
+    that time or the one of the newest event before. `last_sequence` is always that of the newest event.
+    """
 
     thread_id: str
     created_at: int
