@@ -25,6 +25,8 @@ def result_parts(result: ToolResult) -> tuple[Part, ...]:
     """
     if result.structured_content is not None:
         return (TextPart(text=_structured(result.structured_content)),)
+    if len(result.content) == 1:
+        return (_part(result.content[0]),)
     return _joined(_part(block) for block in result.content) or (TextPart(text=""),)
 
 
@@ -53,9 +55,9 @@ def _structured(value: JsonValue) -> str:
 
 
 def _part(block: JsonObject) -> Part:
+    if block.get("type") == "text" and isinstance(text := block.get("text"), str):
+        return TextPart(text=text)  # most blocks: a pattern would take ten times as long to see that
     match block:
-        case {"type": "text", "text": str(text)}:
-            return TextPart(text=text)
         case {"type": "image" | "audio" as kind}:
             return _media(kind, kind, block.get("data"), block.get("mimeType"))
         case {"type": "resource_link", "uri": str()}:

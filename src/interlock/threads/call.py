@@ -266,7 +266,8 @@ class Caller:
             approvals=rules.approvals,
             keeper=rules.keeper,
         )
-        await ticket.admitted()
+        if not ticket.may_run:
+            await ticket.admitted()
         await view.connection.ready(view.config.startup_timeout)
         await anyio.lowlevel.checkpoint_if_cancelled()
         attempt.sent = True
