@@ -20,7 +20,8 @@ LARGEST = 64 * 1024
 TO_THE_THREAD = 200
 """One write in so many goes to the thread, whose commit copies what the log holds into the file (a checkpoint)."""
 SLOW, REST = 0.05, 1.0
-"""A write that took so many seconds is followed by so many in which the loop does not wait for this disk."""
+"""Two writes in a row that took so many seconds each are followed by so many in which the loop does not wait for this
+disk. One alone says less of the disk than of a machine with too much to do, where the thread would wait even longer."""
 
 T = TypeVar("T")
 
@@ -40,23 +41,33 @@ class InlineWriter:
         self._connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._count = 0
         self._resting_until = 0.0
+        self._was_slow = False
 
-    def try_now(self, write: Callable[[sqlite3.Connection], T], size: int) -> Done[T] | None:
-        """Carry out `write` in a transaction; None: nothing was written, and it must go to the thread."""
+    def try_now(
+        self, write: Callable[[sqlite3.Connection], T], size: int, *, one_statement: bool = False
+    ) -> Done[T] | None:
+        """Carry out `write` in a transaction; None: nothing was written, and it must go to the thread.
+
+        `one_statement`: it executes only one, which is a transaction by itself.
+        """
         began = time.monotonic()
         self._count += 1
         if size > LARGEST or began < self._resting_until or self._count % TO_THE_THREAD == 0:
             return None
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            if not one_statement:
+                self._connection.execute("BEGIN IMMEDIATE")
             done = Done(write(self._connection))
-            self._connection.execute("COMMIT")
+            if not one_statement:
+                self._connection.execute("COMMIT")
         except Exception:  # a lock, a full disk, a value that no column takes: the thread finds it again
             self._roll_back()
             return None
         ended = time.monotonic()
-        if ended - began > SLOW:
+        slow = ended - began > SLOW
+        if slow and self._was_slow:
             self._resting_until = ended + REST
+        self._was_slow = slow
         return done
 
     def close(self) -> None:

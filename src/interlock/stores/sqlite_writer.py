@@ -25,15 +25,16 @@ MAXIMUM_BATCH = 128
 
 
 class Write(ABC):
-    """What is to be written together. `size`: about how many characters that is."""
+    """What is to be written together. `size`: about how many characters that is. `one_statement`: as for `try_now`."""
 
-    __slots__ = ("outcome", "size")
+    __slots__ = ("one_statement", "outcome", "size")
 
     outcome: Outcome[None]
     """Tells who waits for it; made by the writer when somebody has to wait."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, one_statement: bool = False) -> None:
         self.size = size
+        self.one_statement = one_statement
 
     @abstractmethod
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
@@ -67,7 +68,7 @@ class SqliteWriter:
             raise StorageFailed(f"cannot store an event in {self._path}: the store is closed", path=str(self._path))
         if self._waiting:  # what waits goes first: an append must not be carried out before an earlier one
             return False
-        done = self._inline.try_now(write.carry_out, write.size)
+        done = self._inline.try_now(write.carry_out, write.size, one_statement=write.one_statement)
         if done is None:
             return False
         if done.returned is not None:

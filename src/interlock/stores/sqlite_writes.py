@@ -50,7 +50,10 @@ class Append(Write):
     __slots__ = ("after", "at", "change", "rows", "thread_id")
 
     def __init__(self, thread_id: str, after: int, at: int, rows: Sequence[Row], change: Change) -> None:
-        super().__init__(size=len(rows[0].payload) if len(rows) == 1 else sum([len(row.payload) for row in rows]))
+        if len(rows) == 1:
+            super().__init__(len(rows[0].payload), one_statement=after > 0 and not change.moves)
+        else:
+            super().__init__(sum([len(row.payload) for row in rows]))
         self.thread_id = thread_id
         self.after = after
         self.at = at
@@ -59,32 +62,36 @@ class Append(Write):
 
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
         """Nothing is written when the Thread has moved on."""
-        first = 0
-        if self.after == 0:
-            followed = self._begin_thread(connection)
-        else:
-            place = (self.thread_id, self.after, self.at)
-            followed, first = connection.execute(_INSERT_NEXT_EVENT, (*place, *self.rows[0])).rowcount == 1, 1
-        if not followed:
-            (last,) = connection.execute(_LAST_SEQUENCE, (self.thread_id,)).fetchone()
-            return moved_on(self.thread_id, self.after, last or 0)
-        if len(self.rows) > first:
-            others = enumerate(self.rows[first:], self.after + first + 1)
-            connection.executemany(_INSERT_EVENT, [(self.thread_id, number, self.at, *row) for number, row in others])
-        if self.after and self.change.moves:
-            self._change_thread(connection)
-        return None
+        stored = self._begin_thread(connection) if self.after == 0 else self._follow(connection)
+        if stored:
+            return None
+        (last,) = connection.execute(_LAST_SEQUENCE, (self.thread_id,)).fetchone()
+        return moved_on(self.thread_id, self.after, last or 0)
 
     def _begin_thread(self, connection: sqlite3.Connection) -> bool:
         change = self.change
         line = (self.thread_id, self.at, self.at, change.name, change.preview, change.model)
         columns = (*line, change.turns, len(self.rows), bool(change.archived))
-        return connection.execute(_INSERT_THREAD, columns).rowcount == 1
+        if connection.execute(_INSERT_THREAD, columns).rowcount != 1:
+            return False
+        self._insert(connection, self.rows, first=1)
+        return True
 
-    def _change_thread(self, connection: sqlite3.Connection) -> None:
+    def _follow(self, connection: sqlite3.Connection) -> bool:
+        next_event = (self.thread_id, self.after, self.at, *self.rows[0])
+        if connection.execute(_INSERT_NEXT_EVENT, next_event).rowcount != 1:
+            return False
+        if len(self.rows) > 1:
+            self._insert(connection, self.rows[1:], first=self.after + 2)
         change = self.change
-        news = (change.turns, change.named, change.name, change.model, change.preview, change.archived)
-        connection.execute(_CHANGE_THREAD, (self.at, self.after + len(self.rows), *news, self.thread_id))
+        if change.moves:
+            news = (change.turns, change.named, change.name, change.model, change.preview, change.archived)
+            connection.execute(_CHANGE_THREAD, (self.at, self.after + len(self.rows), *news, self.thread_id))
+        return True
+
+    def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row], *, first: int) -> None:
+        numbered = enumerate(rows, first)
+        connection.executemany(_INSERT_EVENT, [(self.thread_id, number, self.at, *row) for number, row in numbered])
 
 
 class Statements(Write):
