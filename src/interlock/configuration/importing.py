@@ -77,7 +77,7 @@ def _from_toml(host: HostFile, written_as: str, entry: Any) -> Found:
         return Found(host=host, written_as=written_as, name=written_as, problem="must be a table")
     notes = [f"`{shown(key)}`: {sentence}" for key, sentence in unknown_keys(ServerTable, entry, ONLY_CODEX_SERVER)]
     table = {key: value for key, value in entry.items() if key in ServerTable.model_fields}
-    return _checked(host, written_as, _with_full_paths(table, host.file.absolute().parent), notes)
+    return _checked(host, written_as, with_full_paths(table, host.file.absolute().parent), notes)
 
 
 def _from_json(host: HostFile, written_as: str, entry: Any, dialect: Dialect) -> Found:
@@ -211,15 +211,15 @@ def _where_it_starts(table: dict[str, Any], workspace: Path) -> dict[str, Any]:
     return table
 
 
-def _with_full_paths(value: Any, folder: Path) -> Any:
+def with_full_paths(value: Any, folder: Path) -> Any:
     """References to files relative to the old file, as references that hold anywhere."""
     if isinstance(value, list):
-        return [_with_full_paths(item, folder) for item in value]
+        return [with_full_paths(item, folder) for item in value]
     if not isinstance(value, Mapping):
         return value
     if list(value) == ["file"] and isinstance(value["file"], str):
         return {"file": str(folder / Path(value["file"]).expanduser())}
-    return {key: _with_full_paths(inner, folder) for key, inner in value.items()}
+    return {key: with_full_paths(inner, folder) for key, inner in value.items()}
 
 
 def _sanitised(name: str) -> str:

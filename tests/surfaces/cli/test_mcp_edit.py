@@ -49,6 +49,26 @@ def test_a_server_is_added_shown_switched_and_removed(here: Shell) -> None:
     assert here.run("mcp", "list", "--json").json["servers"] == []
 
 
+def test_paths_that_are_typed_in_one_folder_hold_in_all(here: Shell) -> None:
+    program = here.write("server", "#!/bin/sh\n")
+    (here.folder / "data").mkdir()
+    tool = here.write("data/tool", "#!/bin/sh\n")
+    assert here.run("mcp", "add", "here", "--secret", "A=file:token", "--", "./server", "./server").status == 0
+    assert here.run("mcp", "add", "there", "--cwd", "data", "--", "./tool").status == 0
+    assert here.run("mcp", "add", "named", "--", "server").status == 0
+    assert here.run("mcp", "add", "own", "-c", "own.toml", "--", "./server").status == 0
+    assert config(here) == {
+        "here": {
+            "command": str(program),
+            "args": ["./server"],
+            "env": {"A": {"file": str(here.folder / "token")}},
+        },
+        "there": {"command": str(tool), "cwd": str(here.folder / "data")},
+        "named": {"command": "server"},
+    }
+    assert 'command = "./server"' in (here.folder / "own.toml").read_text()
+
+
 @requirement("CFG-4")
 def test_secrets_are_written_as_references_and_shown_masked(here: Shell) -> None:
     done = here.run(

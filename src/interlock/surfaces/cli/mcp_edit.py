@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.configuration import Configuration, TrustStore, load
+from interlock.configuration.importing import with_full_paths
 from interlock.configuration.layers import Written
 from interlock.configuration.load import HOME_FILE, PROJECT_FILES, written
 from interlock.configuration.rewriting import Rewritten
@@ -44,8 +45,10 @@ class Addition:
 
 
 def add(addition: Addition, config: Path | None, as_json: bool) -> None:
-    table = table_of(addition)
     file = config or home() / HOME_FILE
+    table = table_of(addition)
+    if file.absolute().parent != Path.cwd():
+        table = from_anywhere(table, Path.cwd())
     for problem in structural_problems(addition.name, table, file):
         raise InvalidRequest(f"cannot add server {addition.name!r}: {problem}")
     done = add_servers(file, {addition.name: table}, replace=addition.replace)
@@ -98,6 +101,19 @@ def table_of(addition: Addition) -> dict[str, Any]:
         "enabled": False if addition.disabled else None,
     }
     return {key: value for key, value in table.items() if value not in (None, [], {}, ())}
+
+
+def from_anywhere(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The paths that were typed in `folder` in full: the file that they are written to is read from other folders, too.
+
+    A command without a slash is looked up on PATH, and one that is not there stays as it is.
+    """
+    started_in = folder / table.get("cwd", "")
+    full = {"cwd": str(started_in)} if "cwd" in table else {}
+    command = table.get("command", "")
+    if "/" in command and (started_in / command).is_file():
+        full["command"] = str(started_in / command)
+    return {key: with_full_paths(value, folder) for key, value in (table | full).items()}
 
 
 def _stdio(addition: Addition) -> dict[str, Any]:
