@@ -298,6 +298,23 @@ async def test_a_server_that_is_another_now_does_not_get_the_answer(
         assert words in item.error.message
 
 
+@requirement("QST-9")
+async def test_a_server_that_does_not_know_its_state_any_more_is_to_be_called_again(
+    open_host: OpenHost, servers: Servers
+) -> None:
+    async with open_host(servers(e=modern(asking())), model=ScriptedModel(Call("mcp__e__ask"))) as host:
+        thread_id = await left_open(host)
+    forgetful = {**asking(), "do": [ASK, {"error": {"code": -32602, "message": "invalid requestState"}}]}
+    async with open_host(servers(e=modern(forgetful)), model=ScriptedModel(Say("again, then"))) as host:
+        thread = await host.resume_thread(thread_id)
+        await thread.answer(thread.open_questions[0].id, ADA)
+        assert (await gone_on(thread)).last_message == "again, then"
+        (item,) = [item for item in thread.items if isinstance(item, McpToolCallItem)]
+        assert item.error is not None
+        assert "invalid requestState" in item.error.message
+        assert "call it again from the beginning" in item.error.message
+
+
 @requirement("QST-9", "QST-2")
 @pytest.mark.parametrize("policy", [Policy(approval="never"), Policy(mcp_elicitations=False)])
 async def test_a_policy_that_asks_nobody_declines_it_at_the_restart(

@@ -163,7 +163,8 @@ class Caller:
             results = await self._asking.take_up(held, asked, waiting=waiting)
             responses = InputResponses(request=held.requested.request, results=results)
             async with open_step(start.turn_id) as step:
-                return await self._go_on(step.binding, start, responses, attempt)
+                with taking_up.told_to_call_again():
+                    return await self._go_on(step.binding, start, responses, attempt)
 
         with _Cancellable(self._running, self._asking, held.call_id) as scope:
             return await run_item(

@@ -4,14 +4,15 @@ Owns: whether the server, the tool and the policy of now still let a held call g
 Never: waits, asks people, or sends an answer to another server than the one that asked (QST-1).
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 
 from interlock.questions.rules import CallFacts
 from interlock.threads.hooks import HookedCall
 from interlock.threads.permission import Permission
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.conversation import ModelEvent, ModelRequest
-from interlock.vocabulary.errors import InvalidRequest, NotPermitted
+from interlock.vocabulary.errors import InvalidRequest, NotPermitted, ServerFailed
 from interlock.vocabulary.event import CallStarted
 from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.json import JsonObject, compact
@@ -49,6 +50,27 @@ def same_server(binding: Binding, request: HeldRequest) -> ServerView:
             "that name now; call it again if it is meant"
         )
     return view
+
+
+@contextmanager
+def told_to_call_again() -> Iterator[None]:
+    """A refusal of the block says what to do: a server may have lost what its state means, as when it seals it with a
+    key that it makes at its start."""
+    try:
+        yield
+    except ServerFailed as error:
+        if error.kind != "rejected":
+            raise
+        facts = {name: value for name, value in error.facts.items() if name not in {"server", "kind", "effect"}}
+        raise ServerFailed(
+            f"{error.message}; it had asked before the host was restarted, so call it again from the beginning",
+            server=error.server,
+            kind=error.kind,
+            effect=error.effect,
+            rpc_code=error.rpc_code,
+            rpc_data=error.rpc_data,
+            **facts,
+        ) from error
 
 
 def refuse_denied(
