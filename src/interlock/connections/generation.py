@@ -278,7 +278,8 @@ class Generations:
         del self._leases[generation.number]
         if generation is not self._current:
             self._retire(generation)
-        self._woken.ring()
+        if self._closed:  # nobody else waits for leases
+            self._woken.ring()
 
     def _retire(self, generation: Generation) -> None:
         if self._held.pop(generation.number, None) is not None:
