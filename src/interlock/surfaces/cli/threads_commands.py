@@ -58,7 +58,10 @@ def resume_thread(
 def fork_thread(
     thread: ThreadArgument,
     turn: Annotated[
-        str | None, typer.Option("--turn", metavar="TURN", help="The last turn to take along; default: all.")
+        str | None,
+        typer.Option(
+            "--turn", metavar="TURN", help="The last turn to take along, by its turn_id in `show --json`; default: all."
+        ),
     ] = None,
 ) -> int:
     """Make a new thread that begins where this one is; print its id."""
