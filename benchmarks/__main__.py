@@ -3,7 +3,7 @@
     python -m benchmarks [--rows NAME ...] [--subjects NAME ...] [--rounds FACTOR] [--seed N] [--into FOLDER]
 
 The first run makes the environments of the peers (some minutes). A whole run takes a quarter of an hour on two idle
-cores; `--subjects floor connection step sqlite` takes a fifth of that and needs no environment.
+cores; `--subjects floor connection step recorded sqlite` takes a fifth of that and needs no environment.
 """
 
 import argparse

@@ -57,4 +57,4 @@ def _height(bars: int) -> float:
 def _colour(name: str) -> str:
     if name in OURS:
         return COLOURS["ours"]
-    return COLOURS["floor" if name in ("floor", "sqlite") else "peer"]
+    return COLOURS["floor" if name in ("floor", "sqlite", "recorded") else "peer"]

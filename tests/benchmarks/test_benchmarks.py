@@ -27,7 +27,7 @@ def rounds(**seconds: float) -> Rounds:
 def test_one_command_measures_rows_into_a_table_a_chart_and_json(tmp_path: Path) -> None:
     rows = ("call", "flight", "tools-1000", "text-1", "http-call")
     command = [sys.executable, "-m", "benchmarks", "--rows", *rows, "--rounds", "0.05", "--into", str(tmp_path)]
-    command += ["--subjects", "floor", "connection", "step", "sqlite"]
+    command += ["--subjects", "floor", "connection", "step", "recorded", "sqlite"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads((tmp_path / "results.json").read_text())
