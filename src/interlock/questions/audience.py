@@ -16,7 +16,7 @@ from interlock.vocabulary.question import Question
 Until = Literal["turn", "thread"]
 
 STALE = 100
-"""Questions that were settled unseen and may stay in a listener's line before it is tidied up."""
+"""Questions that may stand in a listener's line before those that were settled unseen are taken out."""
 
 
 class Listener(AsyncIterator[Question]):
@@ -29,11 +29,17 @@ class Listener(AsyncIterator[Question]):
         self.until = until
         self._is_open = is_open
         self._line: deque[Question] = deque()
+        self._tidy_at = STALE
         self._ended = False
         self._woken = anyio.Event()
 
     def __repr__(self) -> str:
-        return f"<Listener until={self.until} waiting={len(self._line)} ended={self._ended}>"
+        return f"<Listener until={self.until} waiting={self.waiting} ended={self._ended}>"
+
+    @property
+    def waiting(self) -> int:
+        """Questions that have still to be shown, and a few that were settled meanwhile."""
+        return len(self._line)
 
     def __aiter__(self) -> "Listener":
         return self
@@ -50,8 +56,9 @@ class Listener(AsyncIterator[Question]):
             await self._woken.wait()
 
     def put(self, question: Question) -> None:
-        if len(self._line) >= STALE:
+        if len(self._line) >= self._tidy_at:
             self._line = deque(waiting for waiting in self._line if self._is_open(waiting.id))
+            self._tidy_at = max(STALE, 2 * len(self._line))  # else a long line of open ones is walked for each new one
         self._line.append(question)
         self._woken.set()
 
