@@ -125,6 +125,15 @@ def test_unknown_keys_of_json_files_warn(tmp_path: Path) -> None:
     assert configuration.servers["a"].problem is None
 
 
+def test_a_server_that_a_file_has_twice_is_told_of(tmp_path: Path) -> None:
+    twice = '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "z"}, "a": {"command": "y"}}}'
+    configuration = read(tmp_path, twice)
+    assert stdio(configuration, "a").command == "y"
+    (problem,) = configuration.problems
+    assert (problem.key, problem.fatal) == ("mcpServers.a", False)
+    assert "is written more than once" in problem.sentence
+
+
 def test_a_json_file_without_servers_says_so(tmp_path: Path) -> None:
     (problem,) = read(tmp_path, "{}").problems
     assert "holds no servers" in problem.sentence

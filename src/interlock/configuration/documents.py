@@ -11,6 +11,8 @@ import re
 import select
 import stat
 import tomllib
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -77,6 +79,15 @@ def parse(file: Path, content: bytes) -> dict[str, Any]:
     return _parse_toml(file, text)
 
 
+class Members(dict[str, Any]):
+    """A JSON object; `repeated` are the names that it gives more than once, of which the last one counts."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        counts = Counter(name for name, _ in pairs) if len(pairs) > len(self) else {}
+        self.repeated = tuple(name for name, count in counts.items() if count > 1)
+
+
 def is_json(file: Path) -> bool:
     return file.suffix.lower() in {".json", ".jsonc"}
 
@@ -104,7 +115,7 @@ def _parse_toml(file: Path, text: str) -> dict[str, Any]:
 
 def _parse_json(file: Path, text: str) -> dict[str, Any]:
     try:
-        document = json.loads(without_comments(text))
+        document = json.loads(without_comments(text), object_pairs_hook=Members)
     except json.JSONDecodeError as error:
         _malformed(file, error.lineno, error.colno, fault(error))
     except RecursionError:

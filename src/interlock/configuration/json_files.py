@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from interlock.configuration.documents import Members
 from interlock.configuration.findings import Findings, shown
 from interlock.configuration.values import Problem
 from interlock.vocabulary.secret import Secret
@@ -181,6 +182,11 @@ def open_dialect(
     for key in document:
         if key not in {*HEADINGS, "inputs", "$schema"}:
             findings.warn(key, "unknown key; it is ignored")
+    servers = document[heading] if heading else {}
+    for name in servers.repeated if isinstance(servers, Members) else ():
+        findings.warn(
+            f"{heading}.{shown(name)}", "is written more than once; remove all but the last one, which counts"
+        )
     folder = file.absolute().parent
     workspace = folder.parent if folder.name in {".vscode", ".cursor"} else folder
     declared = document.get("inputs")
@@ -190,7 +196,7 @@ def open_dialect(
         if isinstance(entry, dict) and isinstance(entry.get("id"), str)
     }
     dialect = Dialect(heading or "mcpServers", workspace, environment, inputs)
-    return dialect, dict(document[heading]) if heading else {}, findings.problems
+    return dialect, dict(servers), findings.problems
 
 
 def _variables(value: Any) -> Any:
