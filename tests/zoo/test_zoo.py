@@ -1,4 +1,4 @@
-"""Nearly two hundred odd servers, each beside a healthy one: what they cost, they cost themselves.
+"""Three hundred and fifty odd servers, each beside a healthy one: what they cost, they cost themselves.
 
 One scenario alone, with all that happened:  python -m tests.zoo NAME
 """

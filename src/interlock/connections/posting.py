@@ -28,6 +28,7 @@ class Outbox:
         self._diagnostics = diagnostics
         self._posts: deque[JsonObject] = deque()
         self._posting = False
+        self._emptied = Bell()
 
     def __repr__(self) -> str:
         return f"<Outbox waiting={len(self._posts)}>"
@@ -51,8 +52,8 @@ class Outbox:
 
     async def drain(self) -> None:
         """Return once all that was posted is with the transport, and has left it."""
-        while self._posts:
-            await self._send_posts()
+        while self._posting:
+            await self._emptied.next_ring()
         await self._channel.flush()
 
     async def _send_posts(self) -> None:
@@ -61,6 +62,7 @@ class Outbox:
                 await self.send(self._posts.popleft())
         finally:
             self._posting = False
+            self._emptied.ring()
 
 
 class Errands:
