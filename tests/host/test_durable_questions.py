@@ -405,6 +405,23 @@ async def test_a_fork_leaves_the_turn_that_waits_out_and_a_deletion_takes_it_alo
 
 
 @requirement("QST-9")
+async def test_an_import_ends_a_turn_that_waits(open_host: OpenHost, servers: Servers) -> None:
+    configs = servers(e=modern(asking()))
+    async with open_host(configs, model=ScriptedModel(Call("mcp__e__ask"))) as host:
+        thread_id = await left_open(host)
+        lines = [line async for line in host.export_thread(thread_id)]
+
+        async def exported() -> AsyncIterator[str]:
+            for line in lines:
+                yield line
+
+        copy = await host.read_thread(await host.import_thread(exported(), new=True))
+        assert (copy.open_turn, copy.open_calls, copy.open_questions, copy.unanswered) == (None, (), (), ())
+        assert copy.turns[-1].status == "interrupted"
+        assert len((await host.resume_thread(thread_id)).open_questions) == 1
+
+
+@requirement("QST-9")
 async def test_what_the_user_said_meanwhile_is_not_lost_for_a_question(open_host: OpenHost, servers: Servers) -> None:
     configs = servers(e=modern(asking()))
     async with open_host(configs, model=ScriptedModel(Call("mcp__e__ask"))) as host:

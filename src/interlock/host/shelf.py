@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import anyio
 
+from interlock.history.clip import token_budget
 from interlock.history.consistency import contradiction
 from interlock.history.fold import Fold
 from interlock.history.journal import MAXIMUM_TOGETHER, Journal
@@ -18,8 +19,10 @@ from interlock.host.loading import LoadedThreads
 from interlock.origins.store import Origins
 from interlock.stores import exchange
 from interlock.threads.identity import new_id
+from interlock.threads.recovery import going_on, missing_ends
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import (
+    Event,
     StoredEvent,
     ThreadArchived,
     ThreadNamed,
@@ -82,6 +85,9 @@ class Shelf:
     async def bring_in(self, lines: AsyncIterable[str], *, new: bool = False) -> str:
         """Store the Thread of exported `lines` under its own id, or a new one; the id comes back.
 
+        A turn that waits for people ends as interrupted: only the Thread that asked may answer, and lines from
+        elsewhere must not make a call that nobody here has approved.
+
         Raises:
             InvalidRequest: a line cannot be read or contradicts those before, or the Thread is stored already.
                 Then nothing of it stays.
@@ -99,6 +105,7 @@ class Shelf:
                     )
                 try:
                     await self._store_all(first, events)
+                    await self._end_what_waits(thread_id, arriving.ends())
                 except BaseException:
                     with anyio.CancelScope(shield=True):
                         await self._store.delete_thread(thread_id)
@@ -174,6 +181,12 @@ class Shelf:
                 first, together = stored, []
             together.append(stored)
         await self._append(together)
+
+    async def _end_what_waits(self, thread_id: str, ends: tuple[int, Sequence[Event]]) -> None:
+        last_sequence, events = ends
+        if events:
+            now = self._clock.now_milliseconds()
+            await self._store.append(thread_id, events, after=last_sequence, at=now)
 
     async def _append(self, together: Sequence[StoredEvent]) -> None:
         first = together[0]
@@ -274,6 +287,14 @@ class _Arriving:
     async def reading(self, lines: AsyncIterable[str]) -> AsyncIterator[AsyncGenerator[StoredEvent, None]]:
         async with aclosing(self._events(lines)) as events:
             yield events
+
+    def ends(self) -> tuple[int, Sequence[Event]]:
+        """The last sequence, and what ends a turn that waits for people; nothing when none does."""
+        if self._fold is None or not going_on(self._fold.facts):
+            return 0, ()
+        facts = self._fold.facts
+        ends = missing_ends(facts, facts.open_turn or "", self._fold.turn, held=(), output_limit=token_budget())
+        return facts.last_sequence, ends
 
     async def _events(self, lines: AsyncIterable[str]) -> AsyncGenerator[StoredEvent, None]:
         number = 0

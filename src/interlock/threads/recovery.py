@@ -5,7 +5,7 @@ and go on instead.
 Never: touches what has ended, or guesses what an interrupted call did.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from interlock.history.clip import clip_text
@@ -38,20 +38,26 @@ async def close_what_was_left_open(journal: Journal, *, output_limit: int) -> No
     Calls that wait for people stay open, with their turn: `Thread` goes on with them.
     """
     facts = journal.facts
-    if not (facts.open_questions or facts.open_calls or facts.unanswered or facts.open_turn is not None):
-        return  # as it should be
     turn_id = facts.open_turn or (journal.turn_ids[-1] if journal.turn_ids else "")
-    events = missing_ends(facts, turn_id, journal.turn(turn_id), output_limit=output_limit)
+    events = missing_ends(facts, turn_id, journal.turn, held=going_on(facts), output_limit=output_limit)
     if events:
         await journal.record_all(events)
 
 
-def missing_ends(facts: ThreadState, turn_id: str, turn: TurnState | None, *, output_limit: int) -> tuple[Event, ...]:
+def missing_ends(
+    facts: ThreadState,
+    turn_id: str,
+    turn_of: Callable[[str], TurnState | None],
+    *,
+    held: Sequence[HeldCall],
+    output_limit: int,
+) -> tuple[Event, ...]:
     """Ends of questions and calls, outputs for unanswered calls (no model takes a history without), the turn's end.
 
-    `turn` is that of `turn_id`, the open one or else the last.
+    `turn_id` is the open one or else the last. `held` are the calls that go on; with them the turn does.
     """
-    held = going_on(facts)
+    if not (facts.open_questions or facts.open_calls or facts.unanswered or facts.open_turn is not None):
+        return ()  # as it should be
     going_on_ids = {call.call_id for call in held}
     events: list[Event] = [
         _withdrawn(question) for question in facts.open_questions if question.id not in held_questions(held)
@@ -62,6 +68,7 @@ def missing_ends(facts: ThreadState, turn_id: str, turn: TurnState | None, *, ou
     if held:
         return tuple(events)
     if facts.unanswered:
+        turn = turn_of(turn_id)
         items = {item.id: item for item in turn.items if isinstance(item, McpToolCallItem)} if turn is not None else {}
         items |= {end.item.id: end.item for end in ended}
         outputs = outputs_for(facts.unanswered, items.values(), output_limit)
