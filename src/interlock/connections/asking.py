@@ -36,6 +36,8 @@ from interlock.vocabulary.server import COMPLETIONS_ADVERTISED_SINCE, HttpTransp
 from interlock.vocabulary.tool import BadEntry
 
 METHOD_NOT_FOUND: Final = -32601
+SHORTEST_WAIT: Final = 0.01
+"""Seconds; what remains of a deadline below that is nothing."""
 
 Decoded = TypeVar("Decoded", covariant=True)
 
@@ -183,7 +185,18 @@ class Asker:
         return await self.ask(request, deadline=deadline)
 
     async def _session(self, deadline: Deadline) -> Session:
-        return self._supervisor.session or await self._supervisor.ready_session(deadline.remaining())
+        return self._supervisor.session or await self._ready_session(deadline)
+
+    async def _ready_session(self, deadline: Deadline) -> Session:
+        while True:
+            patience = deadline.remaining()
+            until = now() + patience
+            try:
+                return await self._supervisor.ready_session(patience)
+            except ServerFailed:
+                # Not the start has failed, but our own time is over; unless some of it did not count.
+                if now() < until - SHORTEST_WAIT or deadline.remaining() <= SHORTEST_WAIT:
+                    raise
 
     async def _once(self, session: Session, request: Request, deadline: Deadline) -> JsonObject | InputRequired:
         self._require(session, request)

@@ -1,5 +1,6 @@
 """Questions that clients put to people elsewhere: deadlines stand still, and not for ever."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from tests.surfaces.rpc.driver import Desk, Driver, Refused
 pytestmark = pytest.mark.anyio
 
 SILENT: dict[str, Any] = {"tools": [{"name": "never", "annotations": READ_ONLY, "do": [{"silence": True}]}]}
-LIMITED = {"s": {"tool_timeout": 0.2}}
+SPEAKING: dict[str, Any] = {"tools": [{"name": "speak", "annotations": READ_ONLY, "do": [{"text": "here"}]}]}
+LIMITED = {"s": {"tool_timeout": 0.2, "required": True}}
 
 
 async def started(client: Driver) -> str:
@@ -100,3 +102,19 @@ async def test_what_a_client_began_that_has_left_ends_by_itself(serve: Serve) ->
         await pauses.end_later(left)
         assert pauses.count == 0
         await runs_out(client, held)
+
+
+@requirement("CON-11")
+async def test_a_call_that_waits_for_its_server_to_start_stands_still_too(serve: Serve, tmp_path: Path) -> None:
+    begin = tmp_path / "begin"
+    script = {"on": {"start": [{"wait_for_file": str(begin), "within": 60}]}, **SPEAKING}
+    async with serve(
+        {"slow": script, "s": SILENT}, settings={"slow": {"tool_timeout": 0.2}, **LIMITED}, grace=0.0
+    ) as desk:
+        client = await desk.connect()
+        thread_id, other = await started(client), await started(client)
+        await counted(client, "increment", thread_id)
+        waiting = client.begin("mcpServer/tool/call", {"threadId": thread_id, "server": "slow", "tool": "speak"})
+        await runs_out(client, call(client, other))  # as long, and begun later
+        begin.touch()
+        assert (await client.answer_to(waiting))["content"][0]["text"] == "here"
