@@ -662,3 +662,14 @@ async def test_a_start_that_failed_holds_nobody_while_its_process_is_being_ended
         assert (error.kind, error.effect) == ("unavailable", "none")
         assert "it printed nonsense" in error.message
         over.set()
+
+
+@requirement("CON-6")
+async def test_a_request_without_time_left_is_not_sent() -> None:
+    server = FakeServer()
+    async with connected(server) as connection:
+        await connection.ready(PATIENCE)
+        late = await failure(connection.call_tool("echo", {}, timeout=0.0))
+        assert (late.kind, late.effect) == ("deadline", "none")
+        assert "no time was left" in late.message
+        assert server.sessions[0].asked == []

@@ -742,3 +742,22 @@ async def test_an_answer_that_cannot_be_stored_is_not_sent_and_its_giver_is_told
             await asking.answer(question.id, Accept({"name": "Ada"}))
 
     assert len(failures) == 1
+
+
+async def test_who_listens_to_a_closed_thread_hears_the_end_at_once() -> None:
+    asking = Desk().open()
+    asking.close()
+    with anyio.fail_after(60):
+        async with asking.audience("thread") as questions:
+            assert [question async for question in questions] == []
+
+
+async def test_of_questions_asked_together_the_first_failure_is_told() -> None:
+    class Full:
+        async def record(self, event: Event) -> None:
+            raise StorageFailed("the disk is full")
+
+    numbers = iter("12")
+    asking = Asking(Full(), new_id=lambda: next(numbers), policy=Policy)
+    with pytest.raises(StorageFailed, match="disk is full"):
+        await asking.elicit([elicitation(), elicitation()])
