@@ -301,7 +301,8 @@ async def test_what_an_earlier_host_was_asked_is_asked_of_the_clients_of_the_res
         (got,) = await told(client)
         assert got == {"action": "accept", "content": {"name": "Ada"}}
         assert await client.news("serverRequest/resolved", requestId=request["id"])
-        assert (await client.completion(turn["id"]))["status"] == "completed"
+        ended = await client.completion(turn["id"])
+        assert (ended["status"], ended["startedAt"]) == ("completed", turn["startedAt"])
 
 
 @requirement("RPC-5", "QST-9")

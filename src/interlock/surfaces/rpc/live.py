@@ -39,12 +39,14 @@ class LiveThread:
         self.pauses = Pauses(thread)
         self._after = facts.last_sequence
         self._notices = thread.notices()
+        turn = None if facts.open_turn is None else thread.journal.turn(facts.open_turn)
         self._translator = Translator(
             thread.id,
             usage=facts.usage,
             open_turn=facts.open_turn,
             open_questions=tuple(question.id for question in facts.open_questions),
             open_calls=tuple(call.item.id for call in facts.open_calls),
+            turn_began=0 if turn is None else turn.started_at,
         )
         self._followers: dict[Client, Attendance] = {}
         self._joining: dict[Client, Attendance] = {}

@@ -54,11 +54,12 @@ class Translator:
         open_turn: str | None,
         open_questions: tuple[str, ...],
         open_calls: tuple[str, ...] = (),
+        turn_began: int = 0,
     ) -> None:
         self._thread_id = thread_id
         self._usage = usage
         self._turn = open_turn
-        self._turn_began = 0
+        self._turn_began = turn_began
         self._last_message: shapes.ThreadItem | None = None
         self._writing: dict[str, shapes.AgentMessage | shapes.Plan] = {}
         """Messages and plans that have begun, with what was told of their text."""
