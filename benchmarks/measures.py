@@ -41,8 +41,8 @@ async def timed(action: Callable[[], Awaitable[object]], times: int) -> Sample:
 
 
 @asynccontextmanager
-async def calls(subject: Subject, places: Sequence[Place], *, times: int = 40) -> AsyncIterator[Round]:
-    """Calls one after another."""
+async def calls(subject: Subject, places: Sequence[Place], *, times: int = 200) -> AsyncIterator[Round]:
+    """Calls one after another, enough of them that the first ones, which find cold caches, do not tell."""
     async with subject.open(places) as clients:
         yield lambda: timed(clients[0].call, times)
 

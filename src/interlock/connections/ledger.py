@@ -133,7 +133,7 @@ class Entry:
     @classmethod
     def of(cls, pid: int) -> "Entry":
         host = os.getpid()
-        return cls(pid=pid, started=_started(pid), host=host, host_started=_started(host))
+        return cls(pid=pid, started=_started(pid), host=host, host_started=_started_once(host))
 
     @property
     def name(self) -> str:
@@ -150,6 +150,13 @@ class Entry:
 
 def _started(pid: int) -> str:
     return _as_name(watchdog.start_time(pid) or "gone")
+
+
+@cache
+def _started_once(pid: int) -> str:
+    """Of this very process (or, after a fork, of that one): it does not change, and reading it costs as much as
+    reading that of the server."""
+    return _started(pid)
 
 
 def _as_name(started: str) -> str:
