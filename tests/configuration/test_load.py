@@ -319,6 +319,13 @@ def test_a_pipe_to_which_nobody_writes_is_refused_instead_of_waited_for(
         documents.read_bytes(tmp_path / "config.toml")
 
 
+def test_a_folder_in_the_place_of_a_file_is_refused_and_closed(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(InvalidRequest, match="is a directory"):
+        documents.read_bytes(tmp_path)
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_a_pipe_is_read_up_to_the_bound_of_a_file() -> None:
     with pytest.raises(InvalidRequest, match="larger than"):
         documents.read_bytes(Path("/dev/zero"))

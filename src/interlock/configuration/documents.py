@@ -23,7 +23,7 @@ MAXIMUM_FILE = 8 * 1024 * 1024
 """Bytes; far above any configuration that a person wrote."""
 
 PIPE_PATIENCE = 5
-"""Seconds between two pieces of a configuration that comes through a pipe; nobody may write to it at all."""
+"""Seconds between two pieces of a file that comes through a pipe; nobody may write to it at all."""
 
 _TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -51,7 +51,7 @@ def first_bytes(file: Path, limit: int) -> bytes:
     Raises:
         OSError: it cannot be read, or nothing comes through the pipe.
     """
-    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as stream:
+    with open(file, "rb", buffering=0, opener=_without_waiting) as stream:
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             return stream.read(limit)
         content = b""
@@ -65,6 +65,11 @@ def first_bytes(file: Path, limit: int) -> bytes:
     if len(content) < limit:
         raise TimeoutError(errno.ETIMEDOUT, "nothing more came through this pipe")
     return content
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """For `open`, which closes what is no file; to open a pipe would otherwise wait for somebody who writes to it."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def parse(file: Path, content: bytes) -> dict[str, Any]:

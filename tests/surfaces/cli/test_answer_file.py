@@ -1,11 +1,13 @@
 """Answers from a file: written down beforehand, by somebody who knew what would be asked."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interlock.configuration import documents
 from interlock.surfaces.cli.answer_file import read_answers
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.form import Form
@@ -73,3 +75,10 @@ def test_a_file_that_is_not_there_or_no_json_is_refused_in_words(tmp_path: Path)
     (tmp_path / "x.json").write_text("{")
     with pytest.raises(InvalidRequest, match="not JSON"):
         read_answers(tmp_path / "x.json")
+
+
+def test_a_pipe_to_which_nobody_writes_holds_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "PIPE_PATIENCE", 0.01)
+    os.mkfifo(tmp_path / "answers.json")
+    with pytest.raises(InvalidRequest, match=r"cannot read the answers in .*nothing more came through this pipe"):
+        read_answers(tmp_path / "answers.json")

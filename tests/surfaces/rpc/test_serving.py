@@ -1,11 +1,13 @@
 """Threads, turns, servers and resources through the app server, every message checked against the schemas."""
 
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
 import pytest
 
+from interlock.configuration import documents
 from interlock.testing import Call, Gate, Say, ScriptedModel, Wait
 from interlock.vocabulary.conversation import TextDelta
 from tests.manifest import requirement
@@ -511,15 +513,24 @@ PICTURE = {"type": "image", "url": "data:image/png;base64,AAE="}
         ({"type": "image", "url": "https://example.com/x.png"}, None),
         ({"type": "image", "url": "data:image/png;base64,!"}, None),
         ({"type": "localImage", "path": "/nowhere.png"}, None),
+        ({"type": "localImage", "path": "/dev/zero"}, None),
+        ({"type": "localAudio", "path": "PIPE"}, None),
         ({"type": "unheard"}, None),
     ],
 )
 async def test_a_turn_takes_images_and_sounds_and_opens_no_address(
-    serve: Serve, tmp_path: Any, item: dict[str, Any], heard: dict[str, Any] | None
+    serve: Serve,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    item: dict[str, Any],
+    heard: dict[str, Any] | None,
 ) -> None:
+    monkeypatch.setattr(documents, "PIPE_PATIENCE", 0.01)
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it
     file = tmp_path / "picture.png"
     file.write_bytes(b"\x00\x01")
-    item = {**item, "path": str(file)} if item.get("path") == "FILE" else item
+    places = {"FILE": str(file), "PIPE": str(tmp_path / "pipe")}
+    item = {**item, "path": places[item["path"]]} if item.get("path") in places else item
     async with serve(model=ScriptedModel(Say("one"))) as desk:
         client = await desk.connect()
         thread_id = (await client.request("thread/start"))["thread"]["id"]

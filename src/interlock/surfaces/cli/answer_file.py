@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from interlock.configuration.documents import read_bytes
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.question import (
     Accept,
@@ -80,12 +81,8 @@ def read_answers(file: Path) -> AnswerFile:
         InvalidRequest: it cannot be read, or an entry is malformed; the sentence names it.
     """
     try:
-        document = json.loads(file.read_bytes())
+        document = json.loads(read_bytes(file, "the answers in"))
         entries = TypeAdapter(list[Entry]).validate_python(document if isinstance(document, list) else [document])
-    except OSError as error:
-        raise InvalidRequest(
-            f"cannot read the answers in {file}: {(error.strerror or 'unreadable').lower()}; check the path"
-        ) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])

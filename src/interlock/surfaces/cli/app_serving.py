@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.configuration.documents import read_bytes
 from interlock.host.host import Host
 from interlock.surfaces.cli.opening import home
 from interlock.surfaces.cli.output import say, warn
@@ -56,9 +57,9 @@ async def serve(asked: Asked, closing: AsyncExitStack) -> None:
 
 def _token(file: Path) -> Secret:
     try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"cannot read the token file {file}: {error}") from error
+        token = read_bytes(file, "the token file").decode().strip()
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"cannot read the token file {file}: it is not UTF-8; write another one") from None
     if len(token) < 16:
         raise InvalidRequest(f"the token in {file} is too short; use at least 16 characters")
     return Secret(token, f"file {file}")

@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 import anyio.to_thread
 from pydantic import Field
 
+from interlock.configuration.documents import first_bytes
 from interlock.surfaces.rpc.method import Params
 from interlock.vocabulary.conversation import MediaPart, Part, TextPart
 from interlock.vocabulary.errors import InvalidRequest
@@ -92,11 +93,11 @@ def _from_data_url(item: UrlInput) -> MediaPart:
 def _from_file(item: FileInput) -> MediaPart:
     path = Path(item.path)
     try:
-        if path.stat().st_size > FILE_LIMIT:
-            raise InvalidRequest(f"cannot use the file {path}: it is larger than {FILE_LIMIT} bytes")
-        data = path.read_bytes()
+        data = first_bytes(path, FILE_LIMIT + 1)
     except OSError as error:
         raise InvalidRequest(f"cannot read the file {path}: {error.strerror or error}") from error
+    if len(data) > FILE_LIMIT:
+        raise InvalidRequest(f"cannot use the file {path}: it is larger than {FILE_LIMIT} bytes")
     kind: Literal["image", "audio"] = "image" if item.type == "localImage" else "audio"
     guessed = mimetypes.guess_type(path.name)[0] or ("image/png" if kind == "image" else "audio/wav")
     return MediaPart(kind=kind, data=base64.b64encode(data).decode("ascii"), mime_type=guessed, name=path.name)
