@@ -13,7 +13,7 @@ from interlock.stores import sqlite_inline
 from interlock.stores.sqlite import SqliteStore, open_sqlite
 from interlock.stores.sqlite_inline import LARGEST, TO_THE_THREAD, Done, InlineWriter
 from interlock.vocabulary.event import Event, ThreadNamed, ThreadStarted
-from tests.stores.test_store import stored_in
+from tests.stores.test_store import call, stored_in
 
 pytestmark = pytest.mark.anyio
 
@@ -135,3 +135,17 @@ def test_one_statement_is_committed_by_itself(path: Path) -> None:
         for done in (Done(1), None):
             assert writer.try_now(lambda connection: connection.execute(insert).rowcount, 1, one_statement=True) == done
             assert reader.execute("SELECT count(*) FROM numbers").fetchone() == (1,)
+
+
+async def test_a_write_that_is_cut_off_by_an_interrupt_leaves_no_transaction_for_the_next(path: Path) -> None:
+    def cut_off(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM events")
+        raise KeyboardInterrupt
+
+    async with open_sqlite(path) as store:
+        await store.append("a", [ThreadStarted()], after=0, at=0)
+        with pytest.raises(KeyboardInterrupt):
+            store._writer._inline.try_now(cut_off, 1)
+        await store.append("a", [call({})], after=1, at=0)  # one statement, and no BEGIN
+        await store.append("a", [named("x")], after=2, at=0)
+        assert [stored.sequence for stored in await stored_in(store, "a")] == [1, 2, 3]

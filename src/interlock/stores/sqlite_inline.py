@@ -63,6 +63,9 @@ class InlineWriter:
         except Exception:  # a lock, a full disk, a value that no column takes: the thread finds it again
             self._roll_back()
             return None
+        except BaseException:  # Ctrl-C, say: what is written next must not get into a transaction that never ends
+            self._roll_back()
+            raise
         ended = time.monotonic()
         slow = ended - began > SLOW
         if slow and self._was_slow:
