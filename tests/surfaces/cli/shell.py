@@ -3,9 +3,12 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,16 +102,14 @@ class Shell:
         os.close(theirs)
         seen = b""
         try:
-            while piece := os.read(ours, 65536):
+            for piece in pieces(ours, process):
                 seen += piece
                 if after is not None and after[0].encode() in seen:
                     if isinstance(after[1], signal.Signals):
-                        process.send_signal(after[1])
+                        interrupt(process, after[1])
                     else:
                         os.write(ours, after[1].encode())
                     after = None
-        except OSError:  # Linux ends a terminal that nobody holds with EIO
-            pass
         finally:
             os.close(ours)
             process.wait(PATIENCE)
@@ -123,6 +124,29 @@ class Shell:
         """The home folder's config.toml."""
         self.home.mkdir(exist_ok=True)
         (self.home / "config.toml").write_text("\n".join(tables), encoding="utf-8")
+
+
+def interrupt(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    """Send the signal as a person would: again, if nothing comes of it. One that falls between Python's last look for
+    signals and its read of the terminal is heeded only with the next key."""
+    while process.poll() is None:
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+
+
+def pieces(terminal: int, process: "subprocess.Popen[bytes]") -> Iterator[bytes]:
+    """What a process shows at its terminal, until it ends. One that shows nothing for long is killed, and told of."""
+    while select.select([terminal], [], [], PATIENCE)[0]:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # Linux ends a terminal that nobody holds with EIO
+            return
+        if not piece:
+            return
+        yield piece
+    process.kill()
+    raise AssertionError(f"{process.args!r:.300} showed nothing for {PATIENCE:g} s and did not end")
 
 
 def scripted(name: str, script: Path, more: str = "") -> str:

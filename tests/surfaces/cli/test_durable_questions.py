@@ -1,6 +1,5 @@
 """`interlock exec` is killed while a server of 2026-07-28 asks; the thread shows it, and another run answers it."""
 
-import contextlib
 import json
 import os
 import pty
@@ -13,9 +12,12 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
+from interlock.stores import open_store
+from interlock.surfaces.cli.opening import STORE_FILE
 from interlock.testing import Call, Say, ScriptedEndpoint
+from interlock.vocabulary.event import QuestionAnswered, QuestionAsked
 from tests.manifest import requirement
-from tests.surfaces.cli.shell import COMMAND, PATIENCE, Shell, scripted
+from tests.surfaces.cli.shell import COMMAND, PATIENCE, Shell, pieces, scripted
 from tests.surfaces.cli.test_exec import use
 from tests.surfaces.cli.test_questions import CURSOR, PROMPT, SCRIPT, WHERE_IS_THE_CURSOR, converse, run
 
@@ -41,13 +43,12 @@ def stopped_at_the_prompt(shell: Shell, number: signal.Signals) -> int:
     )
     os.close(theirs)
     seen = ""
-    with contextlib.suppress(OSError):  # Linux ends a terminal that nobody holds with EIO
-        while piece := os.read(ours, 65536):
-            waits = PROMPT in seen
-            seen += piece.decode(errors="replace")
-            os.write(ours, CURSOR * piece.count(WHERE_IS_THE_CURSOR))
-            if PROMPT in seen and not waits:
-                process.send_signal(number)
+    for piece in pieces(ours, process):
+        waits = PROMPT in seen
+        seen += piece.decode(errors="replace")
+        os.write(ours, CURSOR * piece.count(WHERE_IS_THE_CURSOR))
+        if PROMPT in seen and not waits:
+            process.send_signal(number)
     os.close(ours)
     return process.wait(PATIENCE)
 
@@ -106,6 +107,45 @@ async def test_a_script_answers_from_a_file_and_goes_on_with_its_own_prompt(aski
         ("completed", "so you are Ada"),
         ("completed", "and on"),
     ]
+
+
+async def declined_by_a_host_that_was_killed(shell: Shell, thread_id: str) -> None:
+    """The question has an answer that did not get to its server any more."""
+    async with open_store(shell.home / STORE_FILE) as store, store.claim(thread_id):
+        events = [stored.event async for stored in store.read(thread_id)]
+        (question,) = [event.question for event in events if isinstance(event, QuestionAsked)]
+        answered = QuestionAnswered(question_id=question.id, server="e", action="decline", by="user")
+        await store.append(thread_id, [answered], after=len(events), at=0)
+
+
+@requirement("QST-9")
+async def test_to_look_at_a_turn_whose_answer_was_not_sent_does_not_end_it(asking: Shell) -> None:
+    async with ScriptedEndpoint(*ASKED) as endpoint:
+        use(asking, endpoint)
+        await anyio.to_thread.run_sync(stopped_at_the_prompt, asking, signal.SIGKILL)
+        thread = await the_thread(asking)
+        await declined_by_a_host_that_was_killed(asking, thread)
+
+        looked = await run(asking, "threads", "resume", thread)
+        assert "the last one waits for an answer" in looked.errors
+        compacted = await anyio.to_thread.run_sync(partial(asking.run, "threads", "compact", thread, MODEL_KEY="k3y"))
+        assert (compacted.status, "its last turn waits for an answer" in compacted.errors) == (2, True)
+
+        answers = asking.write("answers.json", "[]")
+        done = await run(asking, "exec", "--thread", thread, "--json", "--answer", str(answers))
+    assert done.status == 0
+    assert told(done.output)[0] == {"action": "decline"}
+
+
+@requirement("QST-9")
+async def test_a_rollback_ends_a_turn_whose_answer_was_not_sent(asking: Shell) -> None:
+    async with ScriptedEndpoint(*ASKED) as endpoint:
+        use(asking, endpoint)
+        await anyio.to_thread.run_sync(stopped_at_the_prompt, asking, signal.SIGKILL)
+        thread = await the_thread(asking)
+        await declined_by_a_host_that_was_killed(asking, thread)
+        assert "0 turns now" in (await run(asking, "threads", "rollback", thread)).errors
+        assert len(endpoint.requests) == 1
 
 
 @requirement("QST-9")

@@ -7,7 +7,8 @@ import anyio.to_thread
 import pytest
 
 from interlock.testing import Call, Refuse, Say, ScriptedEndpoint
-from tests.surfaces.cli.shell import Done, Shell
+from tests.manifest import requirement
+from tests.surfaces.cli.shell import BROKEN, OFF, Done, Shell, scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -34,6 +35,22 @@ async def test_in_a_pipe_only_the_answer_is_printed(shell: Shell) -> None:
         done = await run(shell, "exec", "how are you?")
     assert (done.status, done.output, done.errors) == (0, f"{ANSWER}\n", "")
     assert endpoint.requests[0].headers["authorization"] == "Bearer k3y"
+
+
+@requirement("CON-1", "CAT-2")
+async def test_servers_that_the_turn_went_without_are_named_beside_the_answer(shell: Shell) -> None:
+    script = shell.write("bad.json", json.dumps({"tools": [{"name": "odd", "inputSchema": "none"}]}))
+    sleeps = '[mcp_servers.slow]\ncommand = "sleep"\nargs = ["600"]\nstartup_timeout_sec = 600\n'
+    shell.configure(scripted("bad", script, "required = true"), sleeps, BROKEN, OFF)
+    async with ScriptedEndpoint(Say(ANSWER)) as endpoint:
+        use(shell, endpoint)
+        done = await run(shell, "exec", "how are you?")
+    assert (done.status, done.output) == (0, f"{ANSWER}\n")
+    broken, bad, slow = done.errors.splitlines()
+    assert "[mcp_servers.broken]" in broken  # said of the configuration, and once
+    assert bad.startswith("warning: cannot take the tools of server 'bad': tool 'odd' cannot be used")
+    assert slow.startswith("warning: server 'slow' was still starting")
+    assert slow.endswith("required = true in [mcp_servers.slow] waits for it")
 
 
 async def test_as_json_every_stored_event_is_a_line(shell: Shell) -> None:

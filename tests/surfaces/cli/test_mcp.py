@@ -111,6 +111,29 @@ def test_tools_are_listed_under_the_names_that_a_model_sees(shell: Shell) -> Non
     assert "At length." not in text
 
 
+@requirement("CAT-3")
+def test_a_bad_tool_that_keeps_the_others_from_models_is_told_wherever_they_are_looked_at(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    tools = [{"name": "fine", "inputSchema": {"type": "object"}}, {"name": "odd", "inputSchema": "none"}]
+    script = shell.write("bad.json", json.dumps({"tools": tools}))
+    shell.configure(scripted("bad", script))
+    told = "cannot take the tools of server 'bad': tool 'odd' cannot be used"
+
+    (server,) = shell.run("mcp", "list", "--json").json["servers"]
+    assert (server["status"], server["tools"]) == ("ready", None)
+    assert server["reason"].startswith(told)
+    assert shell.run("mcp", "tools").errors.startswith(f"error: {told}")
+    listed = shell.run("mcp", "tools", "bad", "--json").json
+    assert [(tool["name"], tool["visible_to_model"]) for tool in listed["tools"]] == [("fine", False)]
+    assert listed["errors"][-1]["message"].startswith(told)
+
+    shell.configure(scripted("bad", script, 'on_bad_tool = "skip"'))
+    (server,) = shell.run("mcp", "list", "--json").json["servers"]
+    assert (server["reason"], server["tools"]) == (None, 1)
+    assert shell.run("mcp", "tools").errors == ""
+    assert [tool["visible_to_model"] for tool in shell.run("mcp", "tools", "--json").json["tools"]] == [True]
+
+
 @requirement("RES-6")
 def test_a_failing_server_is_named_beside_what_the_others_list(mixed: Shell) -> None:
     done = mixed.run("mcp", "resources", "--json")

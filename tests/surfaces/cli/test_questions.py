@@ -12,7 +12,7 @@ import pytest
 
 from interlock.testing import Call, Say, ScriptedEndpoint
 from tests.manifest import requirement
-from tests.surfaces.cli.shell import COMMAND, PATIENCE, Done, Shell, scripted
+from tests.surfaces.cli.shell import COMMAND, PATIENCE, Done, Shell, pieces, scripted
 from tests.surfaces.cli.test_exec import use
 
 pytestmark = pytest.mark.anyio
@@ -64,15 +64,13 @@ def converse(shell: Shell, arguments: list[str], script: list[tuple[str, str]]) 
     seen, looked_at = "", 0
     left = list(script)
     try:
-        while piece := os.read(ours, 65536):
+        for piece in pieces(ours, process):
             seen += piece.decode(errors="replace")
             os.write(ours, CURSOR * piece.count(WHERE_IS_THE_CURSOR))
             while left and (place := seen.find(left[0][0], looked_at)) >= 0:
                 words, text = left.pop(0)
                 looked_at = place + len(words)
                 os.write(ours, text.encode())
-    except OSError:  # Linux ends a terminal that nobody holds with EIO
-        pass
     finally:
         os.close(ours)
         process.wait(PATIENCE)
