@@ -32,14 +32,15 @@ from interlock.vocabulary.thread import HeldCall
 SENTENCE = "the host ended while the call ran; whether it took effect is unknown"
 
 
-async def close_what_was_left_open(journal: Journal, *, output_limit: int) -> None:
+async def close_what_was_left_open(journal: Journal, *, output_limit: int, interrupting: bool = False) -> None:
     """Record the missing ends, all or none. Called by whoever holds the Thread's claim, before anything runs.
 
-    Calls that wait for people stay open, with their turn: `Thread` goes on with them.
+    Calls that wait for people stay open, with their turn: `Thread` goes on with them. If `interrupting`, they end too.
     """
     facts = journal.facts
     turn_id = facts.open_turn or (journal.turn_ids[-1] if journal.turn_ids else "")
-    events = missing_ends(facts, turn_id, journal.turn, held=going_on(facts), output_limit=output_limit)
+    held = () if interrupting else going_on(facts)
+    events = missing_ends(facts, turn_id, journal.turn, held=held, output_limit=output_limit)
     if events:
         await journal.record_all(events)
 

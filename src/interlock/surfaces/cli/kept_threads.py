@@ -12,7 +12,11 @@ from typing import TextIO
 
 import anyio.to_thread
 
+from interlock.history.clip import token_budget
+from interlock.history.journal import Journal
+from interlock.host.clock import SystemClock
 from interlock.host.host import Host
+from interlock.origins.store import Origins
 from interlock.stores import open_store
 from interlock.surfaces.cli.opening import STORE_FILE, home, read_configuration
 from interlock.surfaces.cli.output import (
@@ -27,13 +31,13 @@ from interlock.surfaces.cli.output import (
     time_text,
 )
 from interlock.surfaces.cli.stored_threads import find_thread, print_open
-from interlock.threads.thread import Thread
+from interlock.threads.recovery import close_what_was_left_open, going_on
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadRecord
 from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.memory import MemoryUse
 from interlock.vocabulary.ports import Model
-from interlock.vocabulary.thread import TurnState
+from interlock.vocabulary.thread import ThreadState, TurnState
 
 
 async def resume(thread: str, interrupt: bool, as_json: bool, closing: AsyncExitStack) -> None:
@@ -41,40 +45,36 @@ async def resume(thread: str, interrupt: bool, as_json: bool, closing: AsyncExit
 
     A turn that waits for an answer goes on waiting, unless `interrupt` ends it.
     """
-    host, record = await _open(thread, closing)
-    resumed = await host.resume_thread(record.thread_id)
-    if interrupt:
-        await _interrupt(resumed)
-    last = resumed.state.turns[-1] if resumed.state.turns else None
+    state = await _with_ends(thread, interrupt=interrupt)
+    last = state.turns[-1] if state.turns else None
     left = last.turn_id if last is not None and last.status == "interrupted" else None
-    waiting = None if resumed.running_turn is None else resumed.running_turn.id
+    waiting = state.open_turn
     interrupted = [] if last is None or (left is None and waiting is None) else _interrupted(last)
-    questions = resumed.state.open_questions
     if as_json:
         print_json(
             {
-                "thread_id": record.thread_id,
+                "thread_id": state.thread_id,
                 "interrupted_turn": left,
                 "waiting_turn": waiting,
                 "interrupted_calls": [item.id for item in interrupted],
-                "open_questions": [question.id for question in questions],
+                "open_questions": [question.id for question in state.open_questions],
             }
         )
         return
-    turns = counted(len(resumed.state.turns), "turn")
+    turns = counted(len(state.turns), "turn")
     if left is None and waiting is None:
-        say(f"thread {record.thread_id}, {turns}: the last one was not interrupted")
+        say(f"thread {state.thread_id}, {turns}: the last one was not interrupted")
     else:
         what = "was interrupted" if waiting is None else "waits for an answer"
-        say(f"thread {record.thread_id}, {turns}: the last one {what}")
+        say(f"thread {state.thread_id}, {turns}: the last one {what}")
         rows = [(item.id, item.server, item.tool, item.error.message if item.error else "") for item in interrupted]
         print_table(Table(("call", "server", "tool", "what is known"), rows, "no call was running"))
-    print_open(questions)
+    print_open(state.open_questions)
     if waiting is not None:
-        say(f"answer with: interlock exec --thread {record.thread_id}")
-        say(f"or give the turn up with: interlock threads resume {record.thread_id} --interrupt")
+        say(f"answer with: interlock exec --thread {state.thread_id}")
+        say(f"or give the turn up with: interlock threads resume {state.thread_id} --interrupt")
     else:
-        say(f"go on with: interlock exec --thread {record.thread_id} PROMPT")
+        say(f"go on with: interlock exec --thread {state.thread_id} PROMPT")
 
 
 async def fork(thread: str, turn: str | None, closing: AsyncExitStack) -> None:
@@ -83,8 +83,9 @@ async def fork(thread: str, turn: str | None, closing: AsyncExitStack) -> None:
 
 
 async def rollback(thread: str, turns: int, closing: AsyncExitStack) -> None:
-    resumed = await _resume(thread, closing)
-    await _interrupt(resumed)
+    ended = await _with_ends(thread, interrupt=True)
+    host, _ = await _open(ended.thread_id, closing)
+    resumed = await host.resume_thread(ended.thread_id)
     await resumed.rollback(turns)
     say(f"thread {resumed.id} has {counted(len(resumed.state.turns), 'turn')} now")
 
@@ -94,6 +95,12 @@ async def compact(thread: str, model: str | None, config: Path | None, closing: 
 
     chosen = model_for(read_configuration(config).model, model)
     host, record = await _open(thread, closing, chosen)
+    if going_on(await host.read_thread(record.thread_id)):
+        raise InvalidRequest(
+            f"cannot compact thread {record.thread_id}: its last turn waits for an answer; answer with "
+            f"`interlock exec --thread {record.thread_id}`, or give the turn up with "
+            f"`interlock threads resume {record.thread_id} --interrupt`"
+        )
     print_text(await (await host.resume_thread(record.thread_id)).compact())
 
 
@@ -144,10 +151,18 @@ async def show_memory_uses(limit: int, as_json: bool, closing: AsyncExitStack) -
     print_table(Table(("thread", "uses", "last used", "about"), rows, "no memory was cited yet"))
 
 
-async def _interrupt(thread: Thread) -> None:
-    """End the turn that waits for an answer; nothing else can run in a thread that has just been resumed here."""
-    if thread.running_turn is not None:
-        await thread.running_turn.interrupt()
+async def _with_ends(thread: str, *, interrupt: bool) -> ThreadState:
+    """The thread, once all that a killed host left open has its end; a turn that waits for people: if `interrupt`.
+
+    It is not loaded: where all answers are known, its turn would go on at once, and there are no servers here.
+    """
+    async with open_store(_store_file(thread)) as store:
+        record = await find_thread(store.threads, thread)
+        async with Journal.open(
+            store, record.thread_id, SystemClock(), followers={"origins": Origins()}, checkpoints=store
+        ) as journal:
+            await close_what_was_left_open(journal, output_limit=token_budget(), interrupting=interrupt)
+            return journal.state
 
 
 def _interrupted(turn: TurnState) -> list[McpToolCallItem]:
@@ -158,17 +173,17 @@ def _interrupted(turn: TurnState) -> list[McpToolCallItem]:
 
 async def _open(thread: str, closing: AsyncExitStack, model: Model | None = None) -> tuple[Host, ThreadRecord]:
     """A host without servers over the store of the home folder, and the thread that is meant."""
-    file = home() / STORE_FILE
-    if not file.exists():
-        raise InvalidRequest(f"there is no thread {thread!r}; nothing is stored yet")
+    file = _store_file(thread)
     async with open_store(file) as store:
         record = await find_thread(store.threads, thread)
     return await closing.enter_async_context(Host(store=file, model=model)), record
 
 
-async def _resume(thread: str, closing: AsyncExitStack) -> Thread:
-    host, record = await _open(thread, closing)
-    return await host.resume_thread(record.thread_id)
+def _store_file(thread: str) -> Path:
+    file = home() / STORE_FILE
+    if not file.exists():
+        raise InvalidRequest(f"there is no thread {thread!r}; nothing is stored yet")
+    return file
 
 
 def _agreed(question: str) -> bool:
