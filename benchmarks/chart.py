@@ -12,7 +12,7 @@ from benchmarks.report import SCALE, number
 from benchmarks.rows import OURS, SUBJECTS, Row
 
 COLUMNS, PANEL_WIDTH, BAR, GAP, TOP = 2, 560, 15, 5, 34
-LABEL, VALUE = 150, 80
+LABEL, VALUE = 205, 80
 COLOURS = {"floor": "#9aa5b1", "ours": "#0b6e4f", "peer": "#c9a66b"}
 
 
