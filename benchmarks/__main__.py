@@ -21,6 +21,9 @@ from benchmarks.rows import COMMANDS, GOALS, ROWS, SUBJECTS, Row
 from benchmarks.running import Rounds, run_row
 from benchmarks.starting import run_commands
 
+INTO = ROOT / "benchmarks" / "results"
+DOCUMENT = ROOT / "benchmarks" / "RESULTS.md"
+"""Shows the newest whole run."""
 COMMANDS_ROW = "start"
 ROUNDS_OF_COMMANDS = 12
 
@@ -47,6 +50,9 @@ def main() -> None:
     )
     report.write(results, rows, given.into)
     (given.into / "chart.svg").write_text(chart.drawn(results.rows, rows), encoding="utf-8")
+    if given.into == INTO and rows == list(ROWS) and commands:
+        document = DOCUMENT.read_text(encoding="utf-8")
+        DOCUMENT.write_text(report.inserted(document, report.summary(results, rows)), encoding="utf-8")
     print("\n".join(report.markdown(results, rows)))
 
 
@@ -57,7 +63,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--subjects", nargs="+", choices=list(SUBJECTS), default=list(SUBJECTS), metavar="NAME")
     parser.add_argument("--rounds", type=float, default=1.0, help="factor on the number of rounds of each row")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--into", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--into", type=Path, default=INTO)
     return parser.parse_args()
 
 

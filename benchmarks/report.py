@@ -14,6 +14,8 @@ from benchmarks.rows import SUBJECTS, Row
 
 SCALE = {"µs": 1e6, "ms": 1e3, "KiB": 1.0}
 NOTHING = "-"
+BEGIN, END = "<!-- begin: written by python -m benchmarks -->", "<!-- end: written by python -m benchmarks -->"
+"""Between these lines of a document stand the tables that every run there writes anew."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +38,27 @@ def write(results: Results, rows: Sequence[Row], folder: Path) -> None:
     (folder / "table.md").write_text("\n".join(markdown(results, rows)) + "\n", encoding="utf-8")
 
 
+def summary(results: Results, rows: Sequence[Row]) -> Iterator[str]:
+    """What a reader wants first: the goals and one line for each row."""
+    yield from preamble(results)
+    if results.verdicts:
+        yield from ("", "### Goals", "", *goals_table(results.verdicts))
+    yield from ("", "### Every row, as a ratio to the floor", "", *overview(results, rows))
+    if results.commands:
+        yield from ("", "### From start to end of a program", "", *commands_table(results.commands))
+
+
+def inserted(document: str, lines: Iterator[str]) -> str:
+    """The document with `lines` between the marks; ValueError if it has none."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"the document has no lines {BEGIN!r} and {END!r}")
+    return "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
+
+
 def markdown(results: Results, rows: Sequence[Row]) -> Iterator[str]:
-    yield f"Made {results.made}, seed {results.seed}. {results.machine}."
-    yield f"Load when it began and ended: {results.load[0]:.1f} and {results.load[1]:.1f}."
-    yield "Versions: " + ", ".join(f"{name} {version}" for name, version in results.versions.items()) + "."
+    yield from preamble(results)
     if results.verdicts:
         yield from ("", "## Goals", "", *goals_table(results.verdicts))
     yield from ("", "## Every row, as a ratio to the floor", "", *overview(results, rows))
@@ -49,6 +68,12 @@ def markdown(results: Results, rows: Sequence[Row]) -> Iterator[str]:
             yield from row_table(results.rows[row.name], row)
     if results.commands:
         yield from ("", "### From start to end of a program", "", *commands_table(results.commands))
+
+
+def preamble(results: Results) -> Iterator[str]:
+    yield f"Made {results.made}, seed {results.seed}. {results.machine}."
+    yield f"Load when it began and ended: {results.load[0]:.1f} and {results.load[1]:.1f}."
+    yield "Versions: " + ", ".join(f"{name} {version}" for name, version in results.versions.items()) + "."
 
 
 def goals_table(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import chart
+from benchmarks import chart, report
 from benchmarks.figures import cpu, figures, ratio, verdict, wall
 from benchmarks.report import number
 from benchmarks.rows import GOALS, ROWS, SUBJECTS, Goal
@@ -75,6 +75,19 @@ def test_the_chart_has_a_bar_for_every_subject() -> None:
     row = next(row for row in ROWS if row.name == "call")
     found = {name: figures(rounds(r0=1e-4), None) for name in row.subjects}
     assert chart.drawn({"call": found}, [row]).count("<rect") == 1 + len(found)
+
+
+def test_a_run_replaces_what_an_earlier_one_wrote_into_a_document() -> None:
+    marks = f"{report.BEGIN}\nold\n{report.END}"
+    assert report.inserted(f"before\n{marks}\nafter", iter(["new"])).split() == [
+        "before", *report.BEGIN.split(), "new", *report.END.split(), "after",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="has no lines"):
+        report.inserted("nothing", iter(["new"]))
+
+
+def test_the_document_of_the_results_has_the_place_for_them() -> None:
+    assert "| new |" in report.inserted((ROOT / "benchmarks" / "RESULTS.md").read_text(), iter(["| new |"]))
 
 
 def test_the_app_server_is_measured_from_outside(tmp_path: Path) -> None:
