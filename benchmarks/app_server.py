@@ -180,7 +180,8 @@ async def stream(folder: Path, scale: float) -> dict[str, Any]:
     pieces = max(2, round(PIECES * scale))
     async with AsyncExitStack() as stack:
         command = (*HOST, str(folder / "interlock.db"), str(pieces))
-        process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe)
         stack.push_async_callback(process.wait)
         stack.callback(process.terminate)
         assert process.stdout is not None

@@ -2,7 +2,8 @@
 
     python -m benchmarks.app_server_host STORE PIECES
 
-Prints its address. Each piece of a message is the monotonic clock in nanoseconds when the model said it.
+Prints its address, and ends when its stdin, a pipe, does: with whoever started it. Each piece of a message is the
+monotonic clock in nanoseconds when the model said it.
 """
 
 import asyncio
@@ -44,6 +45,9 @@ class Clockwork:
 
 
 async def main(store: str, pieces: int) -> None:
+    loop, serving = asyncio.get_running_loop(), asyncio.current_task()
+    assert serving is not None
+    loop.add_reader(sys.stdin, serving.cancel)
     async with Host(store=store, model=Clockwork(pieces)) as host:
         listening = Listening(place=WebSocket("127.0.0.1", 0), said=lambda address: print(address, flush=True))
         await serve(host, listening, home=store)
