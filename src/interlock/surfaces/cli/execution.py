@@ -18,6 +18,7 @@ import anyio
 from interlock import models
 from interlock.configuration import ModelConfig
 from interlock.host.host import Host
+from interlock.surfaces.cli.absences import warn_of_absences
 from interlock.surfaces.cli.attending import answerer, attending
 from interlock.surfaces.cli.event_json import event_json
 from interlock.surfaces.cli.opening import home
@@ -139,6 +140,7 @@ async def execute(
     if result.status != "completed":
         complain(result.error or f"the turn was {result.status}")
         return 1
+    warn_of_absences(thread, told=[str(problem) for problem in host.problems])
     if schema is not None and (why := why_unlike(result.last_message, schema)) is not None:
         complain(f"the model's answer does not have the form of {asked.output_schema}: {why}")
         return 1

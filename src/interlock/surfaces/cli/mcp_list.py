@@ -76,12 +76,16 @@ def _print_for_people(reports: Mapping[str, ServerReport], tools: Mapping[str, i
 
 
 async def _count(view: "ServerView", tools: dict[str, int], reports: dict[str, ServerReport]) -> None:
-    """Wait for one server and count its tools; whatever comes of it, its report is taken before it closes."""
+    """Wait for one server and count the tools that a step would have of it; its report is taken before it closes."""
+    from interlock.catalog.entries import replacement
+    from interlock.vocabulary.catalog import ToolListing
+
     config, connection = view.config, view.connection
     reason: str | None = None
     try:
         listing = await connection.list_tools(timeout=start_deadline(config))
-        tools[config.name] = sum(config.allows(tool.name) for tool in listing.entries)
+        listed = ToolListing(server=config.name, tools=listing.entries, bad=listing.bad)
+        tools[config.name] = len(replacement(listed, config).entries)
     except ServerFailed as error:
         reason = own_reason(error)
     reports[config.name] = _with_reason(connection.report(), reason)
