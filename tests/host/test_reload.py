@@ -288,3 +288,18 @@ async def test_a_host_is_closed_in_the_middle_of_a_reload(
         await until(lambda: any(report.status is ServerStatus.STARTING for report in thread.reports()))
         began = anyio.current_time()
     assert anyio.current_time() - began < 60
+
+
+@requirement("CFG-3", "CFG-6")
+async def test_a_table_in_place_of_a_server_is_refused_with_how_to_write_it(
+    open_host: OpenHost, servers: Servers
+) -> None:
+    table: Any = {"time": {"command": "python"}}
+    told = r"^cannot take server 'time': its value is a dict; write interlock\.ServerConfig\(name='time', "
+    with pytest.raises(InvalidRequest, match=told):
+        Host(table)
+    async with open_host(servers(a={"tools": [answering("one", "1")]})) as host:
+        thread = await host.start_thread()
+        with pytest.raises(InvalidRequest, match=told):
+            await host.reload(table)
+        assert await tools_of(thread) == ["mcp__a__one"]

@@ -35,6 +35,7 @@ from interlock.connections.session import SessionHandlers
 from interlock.history.clip import DEFAULT_TOKENS, token_budget
 from interlock.history.fold import Fold, ThreadState
 from interlock.host.clock import SystemClock
+from interlock.host.given import given_servers
 from interlock.host.kept_approvals import KeptApprovals
 from interlock.host.loading import LoadedThreads, Wishes
 from interlock.host.reception import Reception
@@ -114,7 +115,7 @@ class Host:
         clock: Clock | None = None,
     ) -> None:
         self._configuration = Configuration(
-            servers=dict(sorted((servers or {}).items())),
+            servers=given_servers(servers),
             policy=policy or Policy(),
             model=ModelConfig(
                 tool_output_token_limit=tool_output_token_limit, auto_compact_token_limit=auto_compact_token_limit
@@ -243,13 +244,14 @@ class Host:
         stays with its old servers and says so in a WarningNotice. Failed servers are tried again.
 
         Raises:
-            InvalidRequest: a file cannot be read or is malformed as a whole; nothing has changed then.
+            InvalidRequest: a file cannot be read or is malformed as a whole, or a value is no ServerConfig; nothing
+                has changed then.
         """
         async with self._reloading:
             opened, old = self._open, self._configuration
             new = await anyio.to_thread.run_sync(self._read) if self._read is not None else old
             if servers is not None:
-                new = replace(new, servers=dict(sorted(servers.items())))
+                new = replace(new, servers=given_servers(servers))
             self._configuration = new if policy is None else replace(new, policy=policy)
             opened.threads.follow()
             return difference(old, self._configuration)

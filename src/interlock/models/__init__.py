@@ -62,7 +62,9 @@ def from_configuration(config: "ModelConfig") -> "EndpointModel":
         InvalidRequest: no model is named, or the package `openai` is not installed.
     """
     if config.name is None:
-        raise InvalidRequest('cannot ask a model: none is named; write model = "NAME" into the configuration')
+        raise InvalidRequest(
+            'cannot ask a model: none is named; pass one as `model`, or write model = "NAME" into the configuration'
+        )
     return _model(config.name, config.provider, ("image", "audio", "file"))
 
 
