@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from interlock import Accept, Cancel, Decline, Host, InvalidRequest, Policy, ServerConfig, Thread
@@ -143,6 +144,39 @@ async def test_as_often_as_hosts_stop_the_question_stays_open_and_nothing_is_add
         thread = await host.resume_thread(thread_id)
         await thread.answer(thread.open_questions[0].id, ADA)
         assert (await gone_on(thread)).status == "completed"
+
+
+def question_about(message: str) -> dict[str, Any]:
+    params = {"mode": "form", "message": message, "requestedSchema": NAME}
+    return {"method": "elicitation/create", "params": params}
+
+
+TWO_AT_ONCE = {
+    "resultType": "input_required",
+    "requestState": "s",
+    "inputRequests": {"a": question_about("A"), "b": question_about("B")},
+}
+
+
+@requirement("QST-9")
+@pytest.mark.parametrize("ticks", range(2))
+async def test_answers_that_come_while_the_host_stops_do_not_end_the_call(
+    ticks: int, open_host: OpenHost, servers: Servers
+) -> None:
+    configs = servers(e=modern({"name": "two", "annotations": READ_ONLY, "do": [{"result": TWO_AT_ONCE}]}))
+    async with open_host(configs, model=ScriptedModel(Call("mcp__e__two"))) as host:
+        thread_id = await left_open(host, 2)
+    async with open_host(configs, model=ScriptedModel()) as host:
+        thread = await host.resume_thread(thread_id)
+        for question in thread.open_questions:
+            await thread.answer(question.id, ADA)
+        for _ in range(ticks):
+            await anyio.lowlevel.checkpoint()
+        await thread.close()
+        assert await facts(host, thread_id, CallEnded, TurnEnded) == []
+    async with open_host(configs, model=ScriptedModel()) as host:
+        thread = await host.resume_thread(thread_id)
+        assert [question.message for question in thread.open_questions] == ["A", "B"]
 
 
 @requirement("QST-9", "QST-4")

@@ -25,7 +25,7 @@ from interlock.threads.binding import bind
 from interlock.threads.call import Caller
 from interlock.threads.compaction import compacted
 from interlock.threads.direct import DirectRequests
-from interlock.threads.going_on import missing_outputs, turn_to_go_on_with
+from interlock.threads.going_on import missing_outputs, step_to_go_on, turn_to_go_on_with
 from interlock.threads.identity import new_id
 from interlock.threads.notices import Notices, NoticeStream
 from interlock.threads.reading import read_for_call
@@ -550,7 +550,7 @@ class Thread:
 
     async def take_up(self, held: HeldCall, *, waiting: Callable[[], None]) -> None:
         asked = {question.id for question in self._journal.facts.open_questions}
-        await self._caller.take_up(held, asked, self.open_step, waiting=waiting)
+        await self._caller.take_up(held, asked, lambda turn_id: step_to_go_on(self, turn_id), waiting=waiting)
 
     def missing_outputs(self, turn_id: str) -> tuple[OutputEntry, ...]:
         return missing_outputs(self._journal, turn_id, self._settings.rules.output_limit)
