@@ -203,6 +203,20 @@ def test_a_result_that_is_an_error_is_printed_and_fails_the_command(shell: Shell
     assert done.errors == "error: tool 'fail' of server 'good' answered that it failed\n"
 
 
+@requirement("LIF-3")
+def test_a_call_that_is_cut_off_is_told_with_what_is_unknown(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    cut = {"name": "order", "inputSchema": {"type": "object"}, "do": [{"stderr": "no stock"}, {"exit": 3}]}
+    refused = {"name": "refused", "inputSchema": {"type": "object"}, "do": [{"error": {"code": -1, "message": "no"}}]}
+    script = shell.write("shop.json", json.dumps({"tools": [cut, refused]}))
+    shell.configure(scripted("shop", script))
+    done = shell.run("mcp", "call", "shop", "order")
+    assert (done.status, done.output) == (1, "")
+    assert done.errors.startswith("error: server 'shop' ended with exit code 3")
+    assert "(whether the call took effect is unknown)" in done.errors
+    assert "unknown" not in shell.run("mcp", "call", "shop", "refused").errors
+
+
 @requirement("CAT-8")
 def test_a_tool_that_is_filtered_out_cannot_be_called(shell: Shell) -> None:
     done = shell.run("mcp", "call", "good", "hidden")

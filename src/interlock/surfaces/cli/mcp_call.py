@@ -18,7 +18,7 @@ from interlock.surfaces.cli.opening import read_configuration, start_deadline
 from interlock.surfaces.cli.output import at_terminal, complain, print_json, print_text, say
 from interlock.surfaces.cli.standard_input import read_standard_input
 from interlock.vocabulary.conversation import TextPart
-from interlock.vocabulary.errors import InvalidRequest, NotPermitted
+from interlock.vocabulary.errors import InvalidRequest, NotPermitted, ServerFailed
 from interlock.vocabulary.json import fault
 from interlock.vocabulary.snapshot import ServerView
 from interlock.vocabulary.tool import Progress, Tool, ToolResult
@@ -73,7 +73,12 @@ async def _call(name: str, arguments: dict[str, Any], view: ServerView) -> ToolR
         )
     listing = await connection.list_tools(timeout=start_deadline(config))
     _refuse_unknown(name, config.name, listing.entries)
-    return await connection.call_tool(name, arguments, timeout=config.tool_timeout, on_progress=_progress())
+    try:
+        return await connection.call_tool(name, arguments, timeout=config.tool_timeout, on_progress=_progress())
+    except ServerFailed as error:
+        if error.effect == "unknown" and error.kind != "rejected":  # a refusal is the server's own answer
+            error.args = (f"{error.message} (whether the call took effect is unknown)",)
+        raise
 
 
 def _refuse_unknown(name: str, server: str, tools: tuple[Tool, ...]) -> None:
