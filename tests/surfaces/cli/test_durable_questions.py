@@ -16,6 +16,7 @@ from interlock.stores import open_store
 from interlock.surfaces.cli.opening import STORE_FILE
 from interlock.testing import Call, Say, ScriptedEndpoint
 from interlock.vocabulary.event import QuestionAnswered, QuestionAsked
+from interlock.vocabulary.question import Action
 from tests.manifest import requirement
 from tests.surfaces.cli.shell import COMMAND, PATIENCE, Shell, pieces, scripted
 from tests.surfaces.cli.test_exec import use
@@ -109,12 +110,12 @@ async def test_a_script_answers_from_a_file_and_goes_on_with_its_own_prompt(aski
     ]
 
 
-async def declined_by_a_host_that_was_killed(shell: Shell, thread_id: str) -> None:
+async def answered_by_a_host_that_was_killed(shell: Shell, thread_id: str, action: Action = "decline") -> None:
     """The question has an answer that did not get to its server any more."""
     async with open_store(shell.home / STORE_FILE) as store, store.claim(thread_id):
         events = [stored.event async for stored in store.read(thread_id)]
         (question,) = [event.question for event in events if isinstance(event, QuestionAsked)]
-        answered = QuestionAnswered(question_id=question.id, server="e", action="decline", by="user")
+        answered = QuestionAnswered(question_id=question.id, server="e", action=action, by="user")
         await store.append(thread_id, [answered], after=len(events), at=0)
 
 
@@ -124,10 +125,14 @@ async def test_to_look_at_a_turn_whose_answer_was_not_sent_does_not_end_it(askin
         use(asking, endpoint)
         await anyio.to_thread.run_sync(stopped_at_the_prompt, asking, signal.SIGKILL)
         thread = await the_thread(asking)
-        await declined_by_a_host_that_was_killed(asking, thread)
+        await answered_by_a_host_that_was_killed(asking, thread)
 
+        shown = await run(asking, "threads", "show", thread)
+        assert "was answered, and has still to be told" in shown.errors
+        assert "still open" not in shown.output
         looked = await run(asking, "threads", "resume", thread)
-        assert "the last one waits for an answer" in looked.errors
+        assert "the last one was answered, and has still to be told" in looked.errors
+        assert f"go on with: interlock exec --thread {thread}\n" in looked.errors
         compacted = await anyio.to_thread.run_sync(partial(asking.run, "threads", "compact", thread, MODEL_KEY="k3y"))
         assert (compacted.status, "its last turn waits for an answer" in compacted.errors) == (2, True)
 
@@ -143,7 +148,10 @@ async def test_a_rollback_ends_a_turn_whose_answer_was_not_sent(asking: Shell) -
         use(asking, endpoint)
         await anyio.to_thread.run_sync(stopped_at_the_prompt, asking, signal.SIGKILL)
         thread = await the_thread(asking)
-        await declined_by_a_host_that_was_killed(asking, thread)
+        await answered_by_a_host_that_was_killed(asking, thread, "accept")  # its content is not stored
+        shown = await run(asking, "threads", "show", thread)
+        assert "still open: e asks: Who are you?" in shown.output
+        assert "waits for an answer" in shown.errors
         assert "0 turns now" in (await run(asking, "threads", "rollback", thread)).errors
         assert len(endpoint.requests) == 1
 

@@ -30,7 +30,7 @@ from interlock.surfaces.cli.output import (
     say,
     time_text,
 )
-from interlock.surfaces.cli.stored_threads import find_thread, print_open
+from interlock.surfaces.cli.stored_threads import ANSWERED, WAITS, find_thread, print_open
 from interlock.threads.recovery import close_what_was_left_open, going_on
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import ThreadRecord
@@ -65,13 +65,14 @@ async def resume(thread: str, interrupt: bool, as_json: bool, closing: AsyncExit
     if left is None and waiting is None:
         say(f"thread {state.thread_id}, {turns}: the last one was not interrupted")
     else:
-        what = "was interrupted" if waiting is None else "waits for an answer"
+        what = "was interrupted" if waiting is None else WAITS if state.open_questions else ANSWERED
         say(f"thread {state.thread_id}, {turns}: the last one {what}")
         rows = [(item.id, item.server, item.tool, item.error.message if item.error else "") for item in interrupted]
         print_table(Table(("call", "server", "tool", "what is known"), rows, "no call was running"))
     print_open(state.open_questions)
     if waiting is not None:
-        say(f"answer with: interlock exec --thread {state.thread_id}")
+        how = "answer" if state.open_questions else "go on"
+        say(f"{how} with: interlock exec --thread {state.thread_id}")
         say(f"or give the turn up with: interlock threads resume {state.thread_id} --interrupt")
     else:
         say(f"go on with: interlock exec --thread {state.thread_id} PROMPT")

@@ -10,10 +10,12 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from interlock.history.fold import fold
+from interlock.questions.rounds import unknown_questions
 from interlock.stores import open_store
 from interlock.surfaces.cli.event_json import event_json
 from interlock.surfaces.cli.opening import STORE_FILE, home
 from interlock.surfaces.cli.output import Table, counted, one_line, print_json, print_table, print_text, say, time_text
+from interlock.threads.recovery import going_on
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import (
     CallEnded,
@@ -25,10 +27,13 @@ from interlock.vocabulary.event import (
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem
 from interlock.vocabulary.ports import EventStore
 from interlock.vocabulary.question import Question
-from interlock.vocabulary.thread import TurnState
+from interlock.vocabulary.thread import ThreadState, TurnState
 
 SEARCHED = 1000
 """Threads of one page, when an id is looked for by its beginning."""
+
+WAITS, ANSWERED = "waits for an answer", "was answered, and has still to be told"
+"""What is said of a turn whose calls wait for people, and of one whose answers were not sent any more."""
 
 
 async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
@@ -44,8 +49,9 @@ async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
     _print_catalogue(events)
     _print_calls(events)
     state = fold(record.thread_id, events)
-    _print_end(state.turns[-1] if state.turns else None, waits=bool(state.held_calls))
-    print_open(state.open_questions)
+    waiting, questions = going_on(state), unanswered(state)
+    _print_end(state.turns[-1] if state.turns else None, waits=bool(waiting), asked=bool(questions))
+    print_open(questions)
 
 
 async def _store(closing: AsyncExitStack) -> EventStore | None:
@@ -117,14 +123,24 @@ def _outcome(item: McpToolCallItem) -> str:
     return status
 
 
+def unanswered(state: ThreadState) -> tuple[Question, ...]:
+    """The open questions, and those whose answers are not stored and may not have been sent: they are asked again."""
+    lost = [question for held in going_on(state) for question in unknown_questions(held)]
+    questions = {question.id: question for question in (*state.open_questions, *lost)}
+    return tuple(questions.values())
+
+
 def print_open(questions: Sequence[Question]) -> None:
     """The questions that have no answer yet, a line each."""
     for question in questions:
         print_text(one_line(f"still open: {question.server} asks: {question.message}"))
 
 
-def _print_end(turn: TurnState | None, *, waits: bool) -> None:
-    """The last message, and why there is no more where the turn did not end as it should."""
+def _print_end(turn: TurnState | None, *, waits: bool, asked: bool) -> None:
+    """The last message, and why there is no more where the turn did not end as it should.
+
+    `waits`: a call of it waits for people, or for its answers to be sent; `asked`: something is still to be answered.
+    """
     agents = [item.text for item in turn.items if isinstance(item, AgentMessageItem)] if turn is not None else []
     message = turn.last_message if turn is not None else None
     print_text(message or (agents[-1] if agents else "(no message)"))
@@ -133,8 +149,14 @@ def _print_end(turn: TurnState | None, *, waits: bool) -> None:
     elif turn is not None and turn.status == "interrupted":
         say("the last turn was interrupted")
     elif turn is not None and turn.status == "in_progress":
-        then = "`interlock exec --thread` answers it" if waits else "`interlock threads resume` ends it"
-        say(f"the last turn {'waits for an answer' if waits else 'has not ended'}; if its host is gone, {then}")
+        match waits, asked:
+            case True, True:
+                what, then = WAITS, "`interlock exec --thread` answers it"
+            case True, False:
+                what, then = ANSWERED, "`interlock exec --thread` goes on with it"
+            case _:
+                what, then = "has not ended", "`interlock threads resume` ends it"
+        say(f"the last turn {what}; if its host is gone, {then}")
 
 
 def _record(record: ThreadRecord) -> dict[str, Any]:
