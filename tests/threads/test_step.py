@@ -1,5 +1,6 @@
 """Calls of a model through a Step: sent once, answered once, stored twice, whatever happens."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -418,6 +419,34 @@ async def test_an_image_reaches_the_model_as_a_part_of_its_own(tmp_path: Path) -
 
     assert result.content == (TextPart(text="see"), MediaPart(kind="image", data="aGk=", mime_type="image/png"))
     assert result.output.content == result.content
+
+
+@requirement("LIF-1", "LIF-3")
+async def test_a_call_whose_task_is_cancelled_while_its_start_is_stored_is_not_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by asyncio.timeout: a store sees a write through, and its waiter is cancelled at the next wait."""
+    connection, view = notes()
+    async with open_room(tmp_path, view) as room:
+        append = room.store.append
+
+        async def cancelled_meanwhile(*where: Any, **when: Any) -> Any:
+            task = asyncio.current_task()
+            assert task is not None
+            stored = await append(*where, **when)
+            task.cancel()
+            return stored
+
+        async def at_once(timeout: float, **rest: Any) -> None:
+            """As a connection that is ready: nothing is waited for."""
+
+        monkeypatch.setattr(room.store, "append", cancelled_meanwhile)
+        monkeypatch.setattr(connection, "ready", at_once)
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.create_task(room.step().call("c1", "mcp__notes__search", {}))
+        _, end = await room.calls("c1")
+        assert isinstance(end, CallEnded)
+        assert (connection.sent, end.effect) == ([], "none")
 
 
 async def test_closing_cancels_calls_which_write_their_end_and_answer(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Protocol
 
 import anyio
-import anyio.lowlevel
 
 from interlock.history.clip import token_budget
 from interlock.history.journal import Journal
@@ -21,7 +20,7 @@ from interlock.threads import builtins, facts, output, taking_up
 from interlock.threads.gate import Gate, Ticket
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
-from interlock.threads.lifecycle import Answer, Attempt, Ending, Kept, run_item
+from interlock.threads.lifecycle import Answer, Attempt, Ending, Kept, run_item, stop_if_cancelled
 from interlock.threads.permission import Approvals, Keeper, Permission, Wanted
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
@@ -157,7 +156,7 @@ class Caller:
         start = next(start for start in self._journal.facts.open_calls if start.item.id == held.call_id)
 
         async def operation(attempt: Attempt) -> Answer:
-            await anyio.lowlevel.checkpoint_if_cancelled()
+            await stop_if_cancelled()
             attempt.sent = held.requested.request.method == taking_up.CALL
             attempt.reading = not attempt.sent
             results = await self._asking.take_up(held, asked, waiting=waiting)
@@ -241,7 +240,7 @@ class Caller:
             call = await self._hooked(hooked_builtin(binding, request, item), attempt)
             request = replace(request, text=compact(call.arguments), arguments=call.arguments)
         await ticket.admitted()
-        await anyio.lowlevel.checkpoint_if_cancelled()
+        await stop_if_cancelled()
         attempt.reading = True
         result = await builtins.run(request, binding, self._desk(binding, request.call_id))
         return await self._answer(call, result)
@@ -270,7 +269,7 @@ class Caller:
         if not ticket.may_run:
             await ticket.admitted()
         await view.connection.ready(view.config.startup_timeout)
-        await anyio.lowlevel.checkpoint_if_cancelled()
+        await stop_if_cancelled()
         attempt.sent = True
         result = await view.connection.call_tool(
             entry.tool.name,
@@ -283,7 +282,7 @@ class Caller:
         return await self._answer(call, result)
 
     async def _hooked(self, call: HookedCall, attempt: Attempt) -> HookedCall:
-        await anyio.lowlevel.checkpoint_if_cancelled()
+        await stop_if_cancelled()
         passed = await self.rules.hooks.run_before(call)
         if passed.arguments != call.arguments:
             attempt.arguments = passed.arguments
