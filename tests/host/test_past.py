@@ -391,3 +391,22 @@ async def test_a_deleted_thread_is_closed_and_gone(place: Path) -> None:
         for gone in (host.resume_thread, host.read_thread, host.delete_thread):
             with pytest.raises(InvalidRequest, match="there is no thread"):
                 await gone(thread.id)
+
+
+@requirement("HIS-1")
+async def test_what_an_application_keeps_stays_as_it_was_stored(place: Path) -> None:
+    async with Host(store=place) as host:
+        thread = await host.start_thread()
+        value: dict[str, Any] = {"seen": [1, {"two": 2}]}
+        await thread.annotate("mine", value)
+        value["seen"][1]["two"] = 3
+        value["seen"].append(4)
+        assert thread.state == await host.read_thread(thread.id)
+        assert thread.state.annotations == {"mine": {"seen": [1, {"two": 2}]}}
+        deep: dict[str, Any] = {}
+        for _ in range(100_000):
+            deep = {"deeper": deep}
+        for no_json in ({"not": {1, 2}}, {"not": float("nan")}, deep):
+            with pytest.raises(InvalidRequest, match="cannot store the event"):
+                await thread.annotate("mine", no_json)
+        assert thread.state.annotations == {"mine": {"seen": [1, {"two": 2}]}}

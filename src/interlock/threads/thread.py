@@ -53,7 +53,7 @@ from interlock.vocabulary.event import (
     TurnStatus,
 )
 from interlock.vocabulary.item import ThreadItem, UserMessageItem
-from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.json import JsonObject, copied
 from interlock.vocabulary.notice import LaggedNotice, Notice
 from interlock.vocabulary.overrides import ThreadOverrides
 from interlock.vocabulary.policy import Policy
@@ -405,7 +405,7 @@ class Thread:
 
     async def annotate(self, key: str, value: JsonObject) -> None:
         """Keep something of the application with the Thread: `state.annotations[key]`, where another run finds it."""
-        await self._journal.record(ThreadAnnotated(key=key, value=value))
+        await self._journal.record(ThreadAnnotated(key=key, value=copied(value)))
 
     async def close(self) -> None:
         """End the Thread: its turn, its calls, its servers. Bounded; from any task, any number of times.

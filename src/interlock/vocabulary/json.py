@@ -53,6 +53,23 @@ def ordered(value: JsonValue) -> JsonValue:
         return json.loads(_write_anything(value, sort_keys=True))
 
 
+def copied(value: JsonObject) -> JsonObject:
+    """The same value in objects of our own, so that what its giver does with it later does not matter.
+
+    What is not JSON stays as it is: whoever writes it refuses it.
+    """
+    try:
+        return {name: _copy(member) for name, member in value.items()}
+    except RecursionError:
+        return value
+
+
+def _copy(value: JsonValue) -> JsonValue:
+    if isinstance(value, Mapping):
+        return {name: _copy(member) for name, member in value.items()}
+    return [_copy(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
 def fault(error: json.JSONDecodeError) -> str:
     """What is wrong with a text that is no JSON, without the place, to stand in a sentence: "unterminated string"."""
     words = error.msg[:1].lower() + error.msg[1:]
