@@ -303,3 +303,9 @@ async def test_a_table_in_place_of_a_server_is_refused_with_how_to_write_it(
         with pytest.raises(InvalidRequest, match=told):
             await host.reload(table)
         assert await tools_of(thread) == ["mcp__a__one"]
+
+
+async def test_a_server_under_another_name_than_its_own_is_refused() -> None:
+    servers = {"a": ServerConfig(name="b", transport=StdioTransport(command="x"))}
+    with pytest.raises(InvalidRequest, match=r"^cannot take server 'a': its configuration names it 'b'; give both"):
+        Host(servers)
