@@ -14,6 +14,7 @@ from interlock.threads.call import Caller, CallRules
 from interlock.threads.step import Step
 from interlock.threads.turn import Turn, TurnRequest
 from interlock.vocabulary.conversation import TextPart, UserEntry
+from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import (
     CallEnded,
     CallStarted,
@@ -41,12 +42,20 @@ class Room:
         self.journal = journal
         self.snapshot = snapshot
         self.clock = Ticks()
+        self.is_closing = False
+        self.came_too_late = anyio.Event()
         self.notices: list[Notice] = []
         self.counted: list[Sequence[str]] = []
         self.caller = Caller(journal=journal, clock=self.clock, notify=self.notify, rules=rules)
 
     def notify(self, notice: Notice) -> None:
         self.notices.append(notice)
+
+    @property
+    def closing(self) -> bool:
+        if self.is_closing:
+            self.came_too_late.set()
+        return self.is_closing
 
     def origins_checkpoint(self) -> JsonObject:
         return {"origins": [], "turns": []}
@@ -56,6 +65,8 @@ class Room:
 
     @asynccontextmanager
     async def open_step(self, turn_id: str) -> AsyncIterator[Step]:
+        if self.closing:
+            raise InvalidRequest("the thread is closed")
         await self.journal.record(StepCaptured(turn_id=turn_id, step_id="step-1", generation=1, revision=1))
         step = self.step()
         try:

@@ -250,6 +250,25 @@ async def test_wherever_a_turn_is_interrupted_its_history_is_whole(tmp_path: Pat
         assert (await turn.finished()).status in {"interrupted", "completed"}
 
 
+@requirement("TRN-1")
+async def test_a_turn_whose_thread_closes_between_two_steps_ends_as_interrupted(tmp_path: Path) -> None:
+    gate = Gate()
+    model = ScriptedModel(Call(SEARCH), Say("never"))
+    async with open_room(tmp_path, notes(gate)) as room, anyio.create_task_group() as tasks:
+        turn = await room.turn(model)
+        tasks.start_soon(turn.run)
+        await gate.reached()
+        room.is_closing = True  # the first thing that a Thread does when it closes; it stops its turn a moment later
+        gate.open()
+        await room.came_too_late.wait()
+
+        await turn.stop()
+
+        assert [event.status for event in await ends(room)] == ["interrupted"]
+        assert [item.status for item in room.items()] == ["completed"]
+        assert model.remaining == 1
+
+
 async def test_a_turn_that_waits_for_its_model_can_be_interrupted(tmp_path: Path) -> None:
     gate = Gate()
     async with open_room(tmp_path, notes()) as room, anyio.create_task_group() as tasks:

@@ -4,16 +4,11 @@ Owns: what is known of such a turn: its calls that wait for people, its input, i
 Never: runs it, or takes up a turn in which nobody is asked; that one was interrupted (`threads.recovery`).
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
-
-import anyio
+from collections.abc import Callable
 
 from interlock.history.journal import Journal
 from interlock.threads.recovery import going_on, outputs_for
 from interlock.threads.settings import ThreadSettings
-from interlock.threads.step import Step
 from interlock.threads.taking_up import LaterModel
 from interlock.threads.turn import Turn, TurnRequest, TurnRoom
 from interlock.vocabulary.conversation import OutputEntry
@@ -37,24 +32,6 @@ def turn_to_go_on_with(journal: Journal, room: TurnRoom, settings: Callable[[], 
         compact_at=settings().compact_at,
     )
     return Turn(begun.turn_id, request, room, held=held, implicit=begun.implicit)
-
-
-class Steps(Protocol):
-    """The Thread that owns the call: when it closes, it cancels it."""
-
-    @property
-    def closing(self) -> bool: ...
-
-    def open_step(self, turn_id: str) -> AbstractAsyncContextManager[Step]: ...
-
-
-@asynccontextmanager
-async def step_to_go_on(steps: Steps, turn_id: str) -> AsyncIterator[Step]:
-    """As `open_step`; but a call whose answers come while the Thread closes is left to the next host."""
-    if steps.closing:
-        await anyio.sleep_forever()  # until it is cancelled; a refusal would end it
-    async with steps.open_step(turn_id) as step:
-        yield step
 
 
 def missing_outputs(journal: Journal, turn_id: str, limit: int) -> tuple[OutputEntry, ...]:

@@ -25,7 +25,7 @@ from interlock.threads.binding import bind
 from interlock.threads.call import Caller
 from interlock.threads.compaction import compacted
 from interlock.threads.direct import DirectRequests
-from interlock.threads.going_on import missing_outputs, step_to_go_on, turn_to_go_on_with
+from interlock.threads.going_on import missing_outputs, turn_to_go_on_with
 from interlock.threads.identity import new_id
 from interlock.threads.notices import Notices, NoticeStream
 from interlock.threads.reading import read_for_call
@@ -33,7 +33,7 @@ from interlock.threads.recovery import going_on
 from interlock.threads.servers import Servers
 from interlock.threads.settings import ThreadSettings
 from interlock.threads.step import Step
-from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest, as_parts
+from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest, as_parts, next_step
 from interlock.vocabulary.conversation import OutputEntry, Part, UserEntry
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
 from interlock.vocabulary.event import (
@@ -550,7 +550,7 @@ class Thread:
 
     async def take_up(self, held: HeldCall, *, waiting: Callable[[], None]) -> None:
         asked = {question.id for question in self._journal.facts.open_questions}
-        await self._caller.take_up(held, asked, lambda turn_id: step_to_go_on(self, turn_id), waiting=waiting)
+        await self._caller.take_up(held, asked, lambda turn_id: next_step(self, turn_id), waiting=waiting)
 
     def missing_outputs(self, turn_id: str) -> tuple[OutputEntry, ...]:
         return missing_outputs(self._journal, turn_id, self._settings.rules.output_limit)

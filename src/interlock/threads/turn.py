@@ -5,8 +5,8 @@ for a turn whose calls wait for people since another host ran it (QST-9).
 Never: keeps history of its own; it reads the Journal's fold and records into the Journal.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -88,7 +88,26 @@ class TurnResult:
     last_message: str | None = None
 
 
-class TurnRoom(Protocol):
+class Steps(Protocol):
+    """The Thread that owns a turn and its calls: when it closes, it cancels them."""
+
+    @property
+    def closing(self) -> bool: ...
+
+    def open_step(self, turn_id: str) -> AbstractAsyncContextManager[Step]: ...
+
+
+@asynccontextmanager
+async def next_step(steps: Steps, turn_id: str) -> AsyncIterator[Step]:
+    """As `open_step`; but where the Thread closes, what would go on waits for its cancellation: refused, the turn would
+    end as failed and not as interrupted, and a call whose answers have come could not be left to the next host."""
+    if steps.closing:
+        await anyio.sleep_forever()
+    async with steps.open_step(turn_id) as step:
+        yield step
+
+
+class TurnRoom(Steps, Protocol):
     """What a turn needs of its Thread."""
 
     @property
@@ -106,8 +125,6 @@ class TurnRoom(Protocol):
     def count_uses(self, rollout_ids: Sequence[str]) -> None:
         """Count uses of memories, beside the turn (MEM-5)."""
         ...
-
-    def open_step(self, turn_id: str) -> AbstractAsyncContextManager[Step]: ...
 
     async def take_up(self, held: HeldCall, *, waiting: Callable[[], None]) -> object:
         """Go on with a call that another host began; as `Caller.take_up`."""
@@ -283,7 +300,7 @@ class Turn:
         for _ in range(self._request.max_steps):
             await self._take_in()
             await self._compact_if_due()
-            async with self._room.open_step(self._id) as step:
+            async with next_step(self._room, self._id) as step:
                 calls = await self._sample(step)
                 if not calls and not self._said:
                     self._closed = True  # nothing is awaited in between: what is said now is for another turn
