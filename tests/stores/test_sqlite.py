@@ -17,6 +17,7 @@ import anyio.lowlevel
 import pytest
 from anyio.abc import TaskGroup
 
+from interlock.stores import sqlite_file
 from interlock.stores.sqlite import SqliteStore, open_sqlite
 from interlock.vocabulary.errors import StorageFailed
 from interlock.vocabulary.event import Event, ThreadNamed, ThreadStarted
@@ -153,6 +154,21 @@ async def test_a_file_locked_by_another_process_fails_after_the_busy_timeout_and
             assert len(await stored_in(store, "a")) == 1
             other.execute("ROLLBACK")
         await store.append("a", [big()], after=1, at=0)
+
+
+async def test_a_file_that_is_not_in_wal_mode_yet_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as for any other lock: SQLite does not wait there by itself, and two makers refused each other."""
+    async with open_sqlite(path):
+        pass
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageFailed, match="another process has locked it"):
+            async with open_sqlite(path, busy_timeout=0):
+                pass
+        monkeypatch.setattr(sqlite_file.time, "sleep", lambda _: other.in_transaction and other.execute("ROLLBACK"))
+        async with open_sqlite(path, busy_timeout=60) as store:
+            await store.append("a", [STARTED], after=0, at=0)
 
 
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:

@@ -7,17 +7,21 @@ Never: decides what is written.
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock.stores.revision import HEAD
-from interlock.stores.sqlite_failures import storage_failed
+from interlock.stores.sqlite_failures import is_busy, storage_failed
 from interlock.vocabulary.errors import InterlockError, StorageFailed
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
+
+_RETRY = 0.01
+"""Seconds between two attempts to switch a file to write-ahead logging while others use it."""
 
 
 def prepare(path: Path, busy_timeout: float) -> sqlite3.Connection:
@@ -30,7 +34,7 @@ def prepare(path: Path, busy_timeout: float) -> sqlite3.Connection:
                 from interlock.stores.migrating import upgrade_sqlite
 
                 upgrade_sqlite(path, busy_timeout)
-            _tune(connection, path)
+            _tune(connection, path, busy_timeout)
         except BaseException:
             connection.close()
             raise
@@ -125,13 +129,27 @@ def _revision(connection: sqlite3.Connection) -> str | None:
     return None if found is None else str(found[0])
 
 
-def _tune(connection: sqlite3.Connection, path: Path) -> None:
+def _tune(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:
     """WAL with synchronous NORMAL: what is committed survives a crash of the process, not of the machine."""
-    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-    if mode != "wal":
+    if _write_ahead(connection, time.monotonic() + busy_timeout) != "wal":
         raise StorageFailed(
             f"cannot open the database {path}: its file system does not support write-ahead logging;"
             " keep it on a local disk",
             path=str(path),
         )
     connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _write_ahead(connection: sqlite3.Connection, deadline: float) -> str:
+    """The journal mode after asking for WAL. Only a file that is not in it yet has to be alone for that moment.
+
+    SQLite gives up at once if another connection is about to write: it asks while it holds a lock of its own, and calls
+    no busy handler then (sqlite.org/c3ref/busy_handler.html). Two processes that make one file would refuse each other.
+    """
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(_RETRY)
