@@ -6,8 +6,10 @@ from typing import Any
 import anyio
 import pytest
 
-from interlock.connections.negotiation import read_info
+from interlock.connections.dispatcher import Dispatcher
+from interlock.connections.negotiation import negotiate, read_info
 from interlock.connections.session import Session, SessionHandlers, open_session
+from interlock.connections.stdio import StdioChannel
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.server import Era, ServerConfig, ServerInfo, StdioTransport
@@ -143,15 +145,113 @@ async def test_a_server_that_dies_on_everything_says_so_at_once() -> None:
     assert "no licence" in error.message
 
 
+LOCKED = {"error": {"code": UNSUPPORTED, "message": "locked", "data": {"supported": ["2026-07-28"]}}}
+OLD = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}}
+
+
 @requirement("CON-4")
-async def test_a_slow_server_that_took_the_late_probe_for_its_first_request_is_asked_again() -> None:
+@pytest.mark.parametrize(("to_initialize", "era"), [(OLD, None), (LOCKED, None), (None, None), (LOCKED, "stateless")])
+async def test_a_server_that_reads_its_probe_late_is_still_taken_at_its_word(
+    to_initialize: dict[str, Any] | None, era: Era | None
+) -> None:
+    """A launcher may install a server first. It reads the probe first all the same, however late."""
     script = {
         "server/discover": [{"until": "initialize"}, {"result": DISCOVERED}],
-        "initialize": [{"error": {"code": UNSUPPORTED, "message": "locked", "data": {"supported": ["2026-07-28"]}}}],
+        "initialize": [] if to_initialize is None else [to_initialize],
     }
+    how = {"probe_timeout": 0.1} if era is None else {"timeout": 8.0}
+    session, seen = await opened(scripted(script), era=era, **how)
+    assert (session.era, session.protocol_version) == ("stateless", "2026-07-28")
+    assert session.info == ServerInfo(name="modern", version="2")
+    assert methods(seen) == ["server/discover", "initialize"]
+    assert session.diagnostics() == ()
+
+
+@requirement("CON-4")
+async def test_a_late_word_that_only_another_stateless_version_will_do_is_followed() -> None:
+    error = {"code": UNSUPPORTED, "message": "no", "data": {"supported": ["2026-07-28"]}}
+    script = {
+        "server/discover": [{"until": "initialize"}, {"error": error}],
+        "initialize": [LOCKED],
+    }
+    failed = await refusal(scripted(script), probe_timeout=0.1)
+    assert failed.rpc_code == UNSUPPORTED
+    assert "server/discover" in failed.message
+
+
+@requirement("CON-4")
+@pytest.mark.parametrize(
+    "late",
+    [
+        {"error": {"code": -32601, "message": "Method not found"}},
+        {"error": {"code": UNSUPPORTED, "message": "no", "data": {"supported": ["2025-11-25"]}}},
+        {"result": {"supportedVersions": ["2025-11-25"]}},
+        {"result": None},
+    ],
+)
+async def test_an_older_server_that_reads_its_probe_late_is_initialized_and_nothing_odd(late: dict[str, Any]) -> None:
+    session, seen = await opened(scripted({"server/discover": [{"until": "initialize"}, late]}), probe_timeout=0.1)
+    assert session.era == "handshake"
+    assert methods(seen) == ["server/discover", "initialize", "notifications/initialized"]
+    assert session.diagnostics() == ()
+
+
+@requirement("CON-4")
+async def test_an_answer_to_the_probe_behind_the_one_to_initialize_changes_nothing_and_is_nothing_odd() -> None:
+    """Both eras are served then, and the handshake is done."""
+    script: dict[str, Any] = {
+        "server/discover": [],
+        "notifications/initialized": [{"send": {"jsonrpc": "2.0", "id": 1, "result": DISCOVERED}}],
+    }
+    session, _ = await opened(scripted(script), probe_timeout=0.1)
+    assert session.era == "handshake"
+    assert session.diagnostics() == ()
+
+
+@requirement("CON-4")
+async def test_a_second_late_answer_is_odd() -> None:
+    refused = {"error": {"code": -32601, "message": "Method not found"}}
+    script: dict[str, Any] = {"server/discover": [{"until": "initialize"}, refused, refused]}
+    session, _ = await opened(scripted(script), probe_timeout=0.1)
+    assert [(entry.kind, entry.count) for entry in session.diagnostics()] == [("late_or_repeated_answer", 1)]
+
+
+@requirement("CON-4")
+async def test_a_server_that_reads_its_probe_late_and_dies_on_it_is_started_again_and_initialized() -> None:
+    script = {"server/discover": [{"until": "initialize"}, {"exit": 1}]}
     session, seen = await opened(scripted(script), probe_timeout=0.1)
-    assert session.era == "stateless"
-    assert methods(seen) == ["server/discover", "initialize", "server/discover"]
+    assert session.era == "handshake"
+    assert methods(seen) == ["initialize", "notifications/initialized"]
+
+
+@requirement("CON-4")
+async def test_a_server_that_is_silent_on_its_probe_and_refuses_initialize_is_probed_again() -> None:
+    answers: dict[str, list[Any]] = {
+        "server/discover": [ServerFailed("silent", server="animal", kind="deadline"), DISCOVERED],
+        "initialize": [ServerFailed("locked", server="animal", kind="rejected", rpc_code=UNSUPPORTED)],
+    }
+
+    class Scripted(Dispatcher):
+        async def request(self, method: str, params: JsonObject | None = None, **options: Any) -> JsonObject:
+            answer = answers[method].pop(0)
+            if isinstance(answer, ServerFailed):
+                raise answer
+            return dict(answer)
+
+    dispatcher = Scripted(StdioChannel(scripted()), server="animal")
+    found = await negotiate(dispatcher, server="animal", capabilities={}, deadline=anyio.current_time() + PATIENCE)
+    assert found.era == "stateless"
+    assert answers == {"server/discover": [], "initialize": []}
+
+
+async def test_a_slow_server_that_dies_each_time_is_told_by_its_end_and_not_by_the_time_that_was_left() -> None:
+    script = {
+        "server/discover": [{"until": "initialize"}, {"stderr": "no licence\n"}, {"exit": 3}],
+        "initialize": [],
+    }
+    failed = await refusal(scripted(script), probe_timeout=0.1, timeout=5.0)
+    assert failed.facts["exit_code"] == 3
+    assert "no licence" in failed.message
 
 
 @requirement("CON-4")

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import pytest
 
 from interlock.connections.session import open_session
@@ -117,6 +118,34 @@ async def test_an_address_where_nobody_listens_is_asked_once() -> None:
         async with open_session(at(server), timeout=PATIENCE):
             pass
     assert (caught.value.kind, caught.value.effect) == ("unavailable", "none")
+
+
+@requirement("CON-4")
+@pytest.mark.parametrize("found", ["stateless", "handshake"])
+async def test_a_probe_that_is_answered_late_decides_and_no_request_is_left_open(found: str) -> None:
+    """A function that is started on demand may take longer than the probe is waited for."""
+    asked, left = anyio.Event(), anyio.Event()
+
+    async def handle(request: Request, reply: Reply) -> None:
+        slow = "server/discover" if found == "stateless" else "initialize"
+        if request.method != "POST" or "id" not in request.message:
+            await reply.respond(202 if request.method == "POST" else 405)
+        elif request.rpc == slow:
+            await asked.wait()
+            await reply.result(request, DISCOVERED if found == "stateless" else INITIALIZED)
+        elif request.rpc in ("server/discover", "initialize"):
+            asked.set()
+            await reply.client_left()
+            left.set()
+
+    async with serving(handle) as server:
+        if found == "handshake":
+            asked.set()
+        async with open_session(at(server), timeout=PATIENCE, probe_timeout=0.1) as session:
+            assert session.era == found
+            with anyio.fail_after(PATIENCE):
+                await left.wait()
+            assert session.diagnostics() == ()
 
 
 class OldServer:

@@ -23,7 +23,7 @@ from interlock.connections.masking import Mask, masked_json
 from interlock.connections.notifications import NotificationQueue
 from interlock.connections.posting import Outbox
 from interlock.connections.serving import OnRequest, ServerRequests
-from interlock.connections.waiter import RequestId, Waiter
+from interlock.connections.waiter import OnLateAnswer, RequestId, Waiter
 from interlock.vocabulary.errors import Effect, ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject, JsonValue, excerpt
 from interlock.vocabulary.ports import OnProgress, Respondent
@@ -85,6 +85,8 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._waiters: dict[RequestId, Waiter] = {}
+        self._late: dict[RequestId, Waiter] = {}
+        """Given up without a word to the server, so that an answer is still to be expected."""
         self._pauses = 0
         self._group: anyio.abc.TaskGroup | None = None
         self._notifications = NotificationQueue()
@@ -142,12 +144,14 @@ class Dispatcher:
         request_id: RequestId | None = None,
         cancellable: bool = True,
         respondent: Respondent | None = None,
+        on_late_answer: OnLateAnswer | None = None,
     ) -> JsonObject:
         """Send a request and return its result object as it came.
 
         `timeout` is seconds of active time; None waits for ever. With `on_progress` the request's id goes into
         `_meta` as progress token. `request_id` replaces the counted id. `cancellable` False: initialize.
-        `respondent` answers what the server asks on the stream of this very request.
+        `respondent` answers what the server asks on the stream of this very request. With `on_late_answer` nobody
+        tells the server when the request is given up, and an answer that comes then is no oddity.
 
         Raises:
             ServerFailed: rejected (the server's own error), protocol, deadline or lost (effect unknown), unavailable.
@@ -164,7 +168,7 @@ class Dispatcher:
         if params is not None:
             message["params"] = params
         outcome_of = self._loop.create_future()
-        waiter = Waiter(request_id, method, outcome_of, timeout, self._expire, on_progress, respondent)
+        waiter = Waiter(request_id, method, outcome_of, timeout, self._expire, on_progress, respondent, on_late_answer)
         self._waiters[request_id] = waiter
         if self._pauses:
             waiter.hold()
@@ -178,7 +182,7 @@ class Dispatcher:
             raise await self._reason_not_sent(error, timeout) from error
         finally:
             waiter.stop()
-            if self._waiters.pop(request_id, None) is not None:  # our caller was cancelled
+            if self._given_up(request_id) is not None:  # our caller was cancelled
                 await self._abandon(request_id, "the caller gave up", cancellable)
         if isinstance(outcome, ServerFailed):
             if outcome.kind == "deadline":
@@ -202,9 +206,16 @@ class Dispatcher:
         message = {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
         await self.channel.send(message, headers=headers)
 
+    def stop_late_requests(self) -> None:
+        """What was given up without a word shall not be carried on where the transport can stop it (HTTP)."""
+        for request_id in tuple(self._late):
+            self.channel.abandon(request_id)
+
     async def _abandon(self, request_id: RequestId, reason: str, cancellable: bool) -> None:
         """Tell the server that nobody waits any more, in the way of its transport (CON-10)."""
-        if self.failure is not None or self.channel.abandon(request_id) or not cancellable:
+        if request_id in self._late or self.failure is not None:
+            return
+        if self.channel.abandon(request_id) or not cancellable:
             return
         params = {"requestId": request_id, "reason": reason}
         with anyio.move_on_after(ABANDON_TIMEOUT, shield=True):
@@ -233,8 +244,14 @@ class Dispatcher:
         finally:
             self.resume()
 
-    def _expire(self, request_id: RequestId) -> None:
+    def _given_up(self, request_id: RequestId) -> Waiter | None:
         waiter = self._waiters.pop(request_id, None)
+        if waiter is not None and waiter.on_late_answer is not None:
+            self._late[request_id] = waiter
+        return waiter
+
+    def _expire(self, request_id: RequestId) -> None:
+        waiter = self._given_up(request_id)
         if waiter is not None:
             text = f"did not answer {waiter.method} within {round(waiter.timeout or 0.0, 2):g} s"
             waiter.settle(self._failed(text, "deadline", "unknown"))
@@ -263,7 +280,7 @@ class Dispatcher:
             self.diagnostic("noise", excerpt(message, 1000))
 
     def failed(self, request_id: RequestId, error: ServerFailed) -> None:
-        waiter = self._waiters.pop(request_id, None)
+        waiter = self._waiters.pop(request_id, None) or self._late.pop(request_id, None)
         if waiter is not None:
             waiter.settle(error)
 
@@ -285,7 +302,7 @@ class Dispatcher:
         request_id = message.get("id")
         waiter = None
         if isinstance(request_id, int | str) and type(request_id) is not bool:  # True would pass for 1
-            waiter = self._waiters.pop(request_id, None)
+            waiter = self._waiters.pop(request_id, None) or self._late.pop(request_id, None)
         if waiter is None:
             self._answer_for_nobody(request_id, message)
             return

@@ -17,13 +17,15 @@ from interlock.connections import headers
 from interlock.connections.clock import now
 from interlock.connections.dispatcher import Dispatcher
 from interlock.connections.protocol import HANDSHAKE_VERSIONS, META, STATELESS_VERSIONS, client_info, envelope
+from interlock.connections.waiter import OnLateAnswer
 from interlock.vocabulary.errors import ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject, excerpt
 from interlock.vocabulary.server import Era, ServerInfo
 
 PROBE_TIMEOUT = 3.0
-"""Seconds for the answer to server/discover. Servers are up within two; one that is silent about unknown methods costs
-this much at its first start, and a slower one loses nothing: it is asked again when it then refuses initialize."""
+"""Seconds for the answer to server/discover before initialize goes out beside it. One that is silent about unknown
+methods costs this much at its first start. One that is only slow to start (a launcher that downloads it first) loses
+nothing: it reads the probe first, and its late answer still decides, until initialize is answered."""
 PROBE_SHARE = 1 / 3
 """At most so much of the time left goes into the probe, so that initialize has the rest."""
 DISCOVER = "server/discover"
@@ -44,11 +46,28 @@ class Negotiated:
 
 
 class DiedOnProbe(Exception):
-    """The connection ended on server/discover: some older servers exit on an unknown method. `error` says how."""
+    """The connection ended before server/discover was answered: some older servers exit on an unknown method.
+    `error` says how; `slow`: the probe's time was over, and initialize sent beside it."""
 
-    def __init__(self, error: ServerFailed) -> None:
+    def __init__(self, error: ServerFailed, *, slow: bool = False) -> None:
         super().__init__(error.message)
         self.error = error
+        self.slow = slow
+
+
+class _Probe:
+    """What server/discover brought after its time was over. `handshake` is cancelled once that decides the era."""
+
+    def __init__(self) -> None:
+        self.answered = False
+        self.evidence: JsonObject | ServerFailed | None = None
+        self.handshake = anyio.CancelScope()
+
+    def take(self, outcome: JsonObject | ServerFailed) -> None:
+        self.answered = True
+        if _shows_stateless(outcome):
+            self.evidence = outcome
+            self.handshake.cancel()
 
 
 class _NotStateless(Exception):
@@ -78,7 +97,7 @@ async def negotiate(
 
     Raises:
         ServerFailed: no agreement, or the connection broke.
-        DiedOnProbe: the connection ended on server/discover, and initialize was not tried.
+        DiedOnProbe: the connection ended before server/discover was answered, so initialize was not tried by itself.
     """
     with anyio.CancelScope(deadline=deadline):
         return await _Negotiation(dispatcher, server, capabilities, deadline).run(protocol, era, probe_timeout)
@@ -112,10 +131,11 @@ class _Negotiation:
             raise no.error from no
 
     async def _discover_first(self, era: Era | None, probe_timeout: float) -> Negotiated:
-        left = self._deadline - now()
+        left, probe = self._deadline - now(), _Probe()
+        # A server that was stateless the last time may take its time; others are not waited for.
+        seconds = left / 2 if era else min(probe_timeout, left * PROBE_SHARE)
         try:
-            # A server that was stateless the last time may take its time; others are not waited for.
-            return await self._discover(self._newest(), left / 2 if era else min(probe_timeout, left * PROBE_SHARE))
+            return await self._discover(self._newest(), seconds, late=probe.take)
         except _NotStateless as no:
             silent = no.silent
         except ServerFailed as error:
@@ -123,11 +143,33 @@ class _Negotiation:
                 raise DiedOnProbe(error) from error
             raise
         try:
-            return await self._initialize_newest()
+            return await self._initialize_beside(probe)
         except ServerFailed as error:
+            if silent and not probe.answered and self._dispatcher.failure is not None:
+                raise DiedOnProbe(error, slow=True) from error
             if error.kind != "rejected" or not (silent or error.rpc_code == UNSUPPORTED_PROTOCOL_VERSION):
                 raise
             return await self._discover_again(error)  # a slow server took the late probe for its first request
+        finally:
+            self._dispatcher.stop_late_requests()
+
+    async def _initialize_beside(self, probe: _Probe) -> Negotiated:
+        """initialize, unless the probe is answered first after all: evidence of the stateless era outweighs whatever
+        the server then says to initialize, for its first request was the probe (basic/transports/stdio)."""
+        outcome: Negotiated | ServerFailed | None = None
+        with probe.handshake:
+            try:
+                outcome = await self._initialize_newest()
+            except ServerFailed as error:
+                outcome = error
+        if probe.evidence is not None:
+            try:
+                return await self._discovered(probe.evidence, self._newest())
+            except _NotStateless as no:
+                raise no.error from no
+        if isinstance(outcome, Negotiated):
+            return outcome
+        raise outcome or AssertionError("nobody else cancels this scope")
 
     async def _initialize_first(self) -> Negotiated:
         try:
@@ -145,19 +187,27 @@ class _Negotiation:
 
     # ------------------------------------------------------------------ stateless
 
-    async def _discover(self, version: str, seconds: float = float("inf"), *, again: bool = False) -> Negotiated:
+    async def _discover(
+        self, version: str, seconds: float = float("inf"), *, again: bool = False, late: OnLateAnswer | None = None
+    ) -> Negotiated:
         params = {"_meta": envelope(version, self._capabilities)}
         written = {headers.PROTOCOL_VERSION: version, headers.METHOD: DISCOVER}
+        outcome: JsonObject | ServerFailed
         try:
-            result = await self._ask(DISCOVER, params, written, seconds)
+            outcome = await self._ask(DISCOVER, params, written, seconds, late)
         except ServerFailed as error:
-            return await self._after_refused_probe(error, version, again)
-        versions = result.get("supportedVersions")
-        mutual = self._mutual(versions)
+            outcome = error
+        return await self._discovered(outcome, version, again)
+
+    async def _discovered(self, outcome: JsonObject | ServerFailed, version: str, again: bool = False) -> Negotiated:
+        if isinstance(outcome, ServerFailed):
+            return await self._after_refused_probe(outcome, version, again)
+        versions = outcome.get("supportedVersions")
+        mutual = _mutual(versions)
         if mutual is None:
             reason = f"answered server/discover with the protocol versions {excerpt(versions, 200)}"
             raise _NotStateless(self._failed(f"{reason}, none of which is known here as stateless", "protocol"))
-        return self._read_discovery(result, mutual)
+        return self._read_discovery(outcome, mutual)
 
     async def _after_refused_probe(self, error: ServerFailed, version: str, again: bool) -> Negotiated:
         if self._dispatcher.failure is not None or _is_final(error):
@@ -166,8 +216,8 @@ class _Negotiation:
             raise _NotStateless(error, silent=error.kind == "deadline") from error
         if error.rpc_code != UNSUPPORTED_PROTOCOL_VERSION:
             raise error  # it is stateless and does not take us: initialize would be no answer to that
-        supported = error.rpc_data.get("supported") if isinstance(error.rpc_data, Mapping) else None
-        mutual = self._mutual(supported)
+        supported = _supported(error)
+        mutual = _mutual(supported)
         if mutual is not None and not again:
             return await self._discover(mutual, again=True)
         if isinstance(supported, list) and not any(known in supported for known in HANDSHAKE_VERSIONS):
@@ -178,11 +228,6 @@ class _Negotiation:
                 f"speaks only the protocol versions {excerpt(supported, 200)}; known here are {known}", "unsupported"
             ) from error
         raise _NotStateless(error) from error
-
-    def _mutual(self, versions: Any) -> str | None:
-        if not isinstance(versions, list):
-            return None
-        return next((known for known in reversed(STATELESS_VERSIONS) if known in versions), None)
 
     def _newest(self) -> str:
         return str(STATELESS_VERSIONS[-1])
@@ -207,7 +252,7 @@ class _Negotiation:
         try:
             return await self._initialize(newest)
         except ServerFailed as error:
-            supported = error.rpc_data.get("supported") if isinstance(error.rpc_data, Mapping) else None
+            supported = _supported(error)
             versions = supported if isinstance(supported, list) else []
             older = [known for known in HANDSHAKE_VERSIONS[:-1] if known in versions]
             if not older:
@@ -216,7 +261,7 @@ class _Negotiation:
 
     async def _initialize(self, version: str) -> Negotiated:
         params = {"protocolVersion": version, "capabilities": self._capabilities, "clientInfo": client_info()}
-        result = await self._ask("initialize", params)
+        result = await self._ask("initialize", params, late=lambda outcome: None)
         agreed = result.get("protocolVersion")
         if agreed not in HANDSHAKE_VERSIONS:
             known = ", ".join(HANDSHAKE_VERSIONS)
@@ -243,10 +288,17 @@ class _Negotiation:
         params: JsonObject,
         written: Mapping[str, str] | None = None,
         seconds: float = float("inf"),
+        late: OnLateAnswer | None = None,
     ) -> JsonObject:
         """The raw result. Nobody is told when it is given up: a request that opens a session is not cancelled."""
-        limit = min(seconds, self._seconds())
-        return await self._dispatcher.request(method, params, timeout=limit, headers=written, cancellable=False)
+        return await self._dispatcher.request(
+            method,
+            params,
+            timeout=min(seconds, self._seconds()),
+            headers=written,
+            cancellable=False,
+            on_late_answer=late,
+        )
 
     def _seconds(self) -> float:
         return max(0.0, self._deadline - now())
@@ -258,6 +310,25 @@ class _Negotiation:
 def _is_final(error: ServerFailed) -> bool:
     """Whether initialize would fare no better: nobody is there, or nobody lets us in."""
     return error.kind == "authentication" or (error.kind == "unavailable" and "status" not in error.facts)
+
+
+def _supported(error: ServerFailed) -> Any:
+    return error.rpc_data.get("supported") if isinstance(error.rpc_data, Mapping) else None
+
+
+def _mutual(versions: Any) -> str | None:
+    if not isinstance(versions, list):
+        return None
+    return next((known for known in reversed(STATELESS_VERSIONS) if known in versions), None)
+
+
+def _shows_stateless(outcome: JsonObject | ServerFailed) -> bool:
+    """Whether an answer to server/discover leaves no doubt (basic/transports/stdio: Backward Compatibility)."""
+    if not isinstance(outcome, ServerFailed):
+        return _mutual(outcome.get("supportedVersions")) is not None
+    if outcome.rpc_code == UNSUPPORTED_PROTOCOL_VERSION:
+        return _mutual(_supported(outcome)) is not None
+    return outcome.rpc_code in MODERN_ERRORS
 
 
 def read_info(value: Any) -> ServerInfo | None:

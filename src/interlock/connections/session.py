@@ -210,9 +210,15 @@ class _Opening:
     async def _open_process(self, stack: AsyncExitStack, era: Era | None) -> Session:
         try:
             return await self._attempt(stack, StdioChannel(self.config), self.config.protocol, era)
-        except DiedOnProbe:
+        except DiedOnProbe as died:
             await stack.aclose()
-        return await self._attempt(stack, StdioChannel(self.config), self.config.protocol, "handshake")
+            first = died
+        try:
+            return await self._attempt(stack, StdioChannel(self.config), self.config.protocol, "handshake")
+        except ServerFailed as error:
+            if first.slow and error.kind == "deadline":
+                raise first.error from error  # how it ended tells more than that the rest of the time was too short
+            raise
 
     async def _open_url(self, stack: AsyncExitStack, transport: HttpTransport, era: Era | None) -> Session:
         # aiohttp is heavy, and many hosts have stdio servers only.

@@ -14,6 +14,8 @@ from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
 
 RequestId: TypeAlias = int | str
+OnLateAnswer: TypeAlias = Callable[[JsonObject | ServerFailed], None]
+"""Hears what came of a request that nobody waits for any more, at most once; it must not wait and must not raise."""
 
 
 class Waiter:
@@ -31,6 +33,7 @@ class Waiter:
         "_timer",
         "method",
         "mistyped",
+        "on_late_answer",
         "on_progress",
         "outcome",
         "respondent",
@@ -46,12 +49,14 @@ class Waiter:
         expired: Callable[[RequestId], None],
         on_progress: OnProgress | None,
         respondent: Respondent | None,
+        on_late_answer: OnLateAnswer | None = None,
     ) -> None:
         self.method = method
         self.respondent = respondent
         self.outcome = outcome
         self.timeout = timeout
         self.on_progress = on_progress
+        self.on_late_answer = on_late_answer
         self.mistyped = False
         self._request_id = request_id
         self._expired = expired
@@ -65,6 +70,8 @@ class Waiter:
     def settle(self, outcome: JsonObject | ServerFailed) -> None:
         if not self.outcome.done():
             self.outcome.set_result(outcome)
+        elif self.on_late_answer is not None:
+            self.on_late_answer(outcome)
 
     # ---- time
 
