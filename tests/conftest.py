@@ -1,7 +1,11 @@
 import signal
+import subprocess
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
+
+from tests.stores.postgres_server import PostgresServer
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else no command of a test would heed Ctrl-C
@@ -16,3 +20,18 @@ hypothesis.settings.load_profile("steady")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    try:
+        server = PostgresServer()
+        server.start()
+    except (OSError, LookupError, subprocess.SubprocessError) as error:
+        pytest.skip(f"PostgreSQL cannot run here: {error}")
+    try:
+        yield server
+    finally:
+        if server.is_running():
+            server.stop("immediate")
+        server.remove()

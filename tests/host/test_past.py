@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from interlock import Host, InvalidRequest, ModelFailed, ServerConfig, StorageFailed
+from interlock.host import arriving
 from interlock.stores.sqlite import SqliteStore
 from interlock.testing import Call, Fail, Gate, Say, ScriptedModel, Wait
 from interlock.threads.compaction import INTRODUCTION, REQUEST
@@ -359,6 +360,35 @@ async def test_what_is_no_export_is_refused_and_leaves_nothing(
         with pytest.raises(InvalidRequest, match=told):
             await host.import_thread(given(change(lines)))
         assert await host.threads() == ()
+
+
+@requirement("HIS-8")
+async def test_nobody_finds_a_thread_that_is_still_coming_in_and_no_other_import_forgets_it(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arriving, "MAXIMUM_TOGETHER", 2)
+    async with Host(store=place, model=talk("a", "b")) as host:
+        thread = await host.start_thread()
+        await say(thread, "one")
+        lines = await lines_of(host, thread.id)
+    async with Host(store=tmp_path / "other.db") as host, Host(store=tmp_path / "other.db") as another:
+
+        async def interrupted() -> AsyncIterator[str]:
+            for line in lines[:-1]:
+                yield line
+            for opened in (host, another):
+                assert await opened.threads() == ()
+                with pytest.raises(InvalidRequest, match="no thread"):
+                    await opened.resume_thread(thread.id)
+                with pytest.raises(StorageFailed, match="holds it"):
+                    await opened.import_thread(given(lines))
+            copies.append(await another.import_thread(given(lines), new=True))
+            yield lines[-1]
+
+        copies: list[str] = []
+        assert await host.import_thread(interrupted()) == thread.id
+        assert await lines_of(host, thread.id) == lines
+        assert {record.thread_id for record in await another.threads()} == {thread.id, *copies}
 
 
 @requirement("HIS-8")

@@ -1,6 +1,5 @@
 import sqlite3
-import subprocess
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,21 +10,6 @@ import pytest
 from tests.stores.postgres_server import PostgresServer
 
 Tamper = Callable[..., Awaitable[list[Any]]]
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    try:
-        server = PostgresServer()
-        server.start()
-    except (OSError, LookupError, subprocess.SubprocessError) as error:
-        pytest.skip(f"PostgreSQL cannot run here: {error}")
-    try:
-        yield server
-    finally:
-        if server.is_running():
-            server.stop("immediate")
-        server.remove()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

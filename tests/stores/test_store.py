@@ -8,6 +8,7 @@ import sys
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlock.stores import open_store
+from interlock.stores.sequence import numbered
+from interlock.stores.summary import record_after
 from interlock.vocabulary.conversation import TextPart
 from interlock.vocabulary.errors import InvalidRequest, StorageFailed
 from interlock.vocabulary.event import (
@@ -32,7 +35,7 @@ from interlock.vocabulary.event import (
     TurnStarted,
 )
 from interlock.vocabulary.item import McpToolCallItem
-from interlock.vocabulary.ports import EventStore
+from interlock.vocabulary.ports import EventStore, Store
 from tests.manifest import requirement
 from tests.stores.conftest import Tamper
 from tests.stores.events import events
@@ -43,7 +46,7 @@ STARTED = ThreadStarted(name="first")
 
 
 @pytest.fixture
-async def store(place: str) -> AsyncIterator[EventStore]:
+async def store(place: str) -> AsyncIterator[Store]:
     async with open_store(place) as opened:
         yield opened
 
@@ -118,6 +121,45 @@ async def test_an_event_that_json_cannot_carry_is_refused_with_its_whole_batch(s
         await store.append("a", [STARTED, call({"x": float("nan")})], after=0, at=0)
     assert await stored_in(store, "a") == []
     assert await store.find("a") is None
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(events, min_size=1, max_size=6), st.lists(events, min_size=1, max_size=6))
+async def test_what_is_listed_at_last_is_as_if_it_had_been_appended(
+    store: Store, earlier: list[Event], later: list[Event]
+) -> None:
+    appended, listed = str(uuid4()), str(uuid4())
+    first = await store.append(appended, earlier, after=0, at=5)
+    second = await store.append(appended, later, after=len(earlier), at=6)
+    record = None
+    for page in (first, second):
+        moved = tuple(replace(one, thread_id=listed) for one in page)
+        record = record_after(record, moved)
+        await store.store_unlisted(moved)
+        assert await store.find(listed) is None
+        assert listed in await store.unlisted()
+    assert record is not None
+    await store.list_thread(record)
+    assert [one.event for one in await stored_in(store, listed)] == [*earlier, *later]
+    expected = await store.find(appended)
+    assert expected is not None
+    assert await store.find(listed) == record
+    assert replace(record, updated_at=6) == replace(expected, thread_id=listed, updated_at=6)
+    assert listed not in await store.unlisted()
+
+
+async def test_what_is_not_whole_is_not_listed_and_can_be_forgotten(store: Store) -> None:
+    events = numbered("a", 0, 5, [STARTED, named(2), named(3)])
+    await store.store_unlisted((events[0], events[2]))
+    for last in (1, 2, 3, 4):
+        with pytest.raises(StorageFailed, match=f"not exactly its events 1 to {last} are stored"):
+            await store.list_thread(ThreadRecord(thread_id="a", created_at=5, updated_at=5, last_sequence=last))
+    assert (await store.find("a"), await store.threads(), await store.unlisted()) == (None, (), ("a",))
+    await store.append("b", [STARTED], after=0, at=5)
+    await store.delete_thread("a")
+    assert await store.unlisted() == ()
+    with pytest.raises(StorageFailed, match="listed already"):
+        await store.list_thread(ThreadRecord(thread_id="b", created_at=5, updated_at=5, last_sequence=1))
 
 
 @pytest.mark.parametrize("thread_id", ["", "a\0b", "\ud800", "x" * 201])

@@ -4,25 +4,21 @@ Owns: these five, each all or nothing as far as anybody can see.
 Never: changes a Thread that somebody else writes, or one that is loaded behind its back.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import anyio
 
-from interlock.history.clip import token_budget
-from interlock.history.consistency import contradiction
-from interlock.history.fold import Fold
-from interlock.history.journal import MAXIMUM_TOGETHER, Journal
+from interlock.history.journal import Journal
+from interlock.host.arriving import Arriving
 from interlock.host.loading import LoadedThreads
 from interlock.origins.store import Origins
 from interlock.stores import exchange
 from interlock.threads.identity import new_id
-from interlock.threads.recovery import going_on, missing_ends
-from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.errors import InvalidRequest, StorageFailed
 from interlock.vocabulary.event import (
-    Event,
     StoredEvent,
     ThreadArchived,
     ThreadNamed,
@@ -85,27 +81,30 @@ class Shelf:
     async def bring_in(self, lines: AsyncIterable[str], *, new: bool = False) -> str:
         """Store the Thread of exported `lines` under its own id, or a new one; the id comes back.
 
-        A turn that waits for people ends as interrupted: only the Thread that asked may answer, and lines from
-        elsewhere must not make a call that nobody here has approved.
+        Nobody finds it before it is whole, whenever the process is killed; what a killed one left is forgotten here.
 
         Raises:
             InvalidRequest: a line cannot be read or contradicts those before, or the Thread is stored already.
                 Then nothing of it stays.
         """
-        arriving = _Arriving(new_id(self._clock) if new else None)
-        async with arriving.reading(lines) as events:
-            first = await anext(events, None)
+        await self._forget_unfinished()
+        arriving = Arriving(new_id(self._clock) if new else None, self._clock)
+        async with aclosing(arriving.pages(lines)) as pages:
+            first = await anext(pages, None)
             if first is None:
                 raise InvalidRequest("cannot import a thread from no lines at all")
-            thread_id = first.thread_id
+            thread_id = first[0].thread_id
             async with self._store.claim(thread_id):
                 if await self._store.find(thread_id) is not None:
                     raise InvalidRequest(
                         f"cannot import thread {thread_id}: it is stored already; delete it first, or import it as new"
                     )
                 try:
-                    await self._store_all(first, events)
-                    await self._end_what_waits(thread_id, arriving.ends())
+                    await self._store.delete_thread(thread_id)  # an import of it may have been killed since
+                    await self._store.store_unlisted(first)
+                    async for page in pages:
+                        await self._store.store_unlisted(page)
+                    await self._store.list_thread(arriving.record())
                 except BaseException:
                     with anyio.CancelScope(shield=True):
                         await self._store.delete_thread(thread_id)
@@ -172,27 +171,13 @@ class Shelf:
             raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
         return record
 
-    async def _store_all(self, first: StoredEvent, events: AsyncIterator[StoredEvent]) -> None:
-        """Events of one moment are stored together, so that each keeps its time."""
-        together = [first]
-        async for stored in events:
-            if stored.at != first.at or len(together) == MAXIMUM_TOGETHER:
-                await self._append(together)
-                first, together = stored, []
-            together.append(stored)
-        await self._append(together)
-
-    async def _end_what_waits(self, thread_id: str, ends: tuple[int, Sequence[Event]]) -> None:
-        last_sequence, events = ends
-        if events:
-            now = self._clock.now_milliseconds()
-            await self._store.append(thread_id, events, after=last_sequence, at=now)
-
-    async def _append(self, together: Sequence[StoredEvent]) -> None:
-        first = together[0]
-        await self._store.append(
-            first.thread_id, [stored.event for stored in together], after=first.sequence - 1, at=first.at
-        )
+    async def _forget_unfinished(self) -> None:
+        """Delete what imports have left that were killed; those that still run hold their claims."""
+        for thread_id in await self._store.unlisted():
+            with suppress(StorageFailed):
+                async with self._store.claim(thread_id):
+                    if await self._store.find(thread_id) is None:
+                        await self._store.delete_thread(thread_id)
 
 
 @dataclass(slots=True)
@@ -274,45 +259,3 @@ class _Labels(NamedTuple):
     since: int
     name: str | None
     model: str | None
-
-
-class _Arriving:
-    """The events of exported lines, each checked against those before it."""
-
-    def __init__(self, thread_id: str | None) -> None:
-        self._thread_id = thread_id
-        self._fold: Fold | None = None
-
-    @asynccontextmanager
-    async def reading(self, lines: AsyncIterable[str]) -> AsyncIterator[AsyncGenerator[StoredEvent, None]]:
-        async with aclosing(self._events(lines)) as events:
-            yield events
-
-    def ends(self) -> tuple[int, Sequence[Event]]:
-        """The last sequence, and what ends a turn that waits for people; nothing when none does."""
-        if self._fold is None or not going_on(self._fold.facts):
-            return 0, ()
-        facts = self._fold.facts
-        ends = missing_ends(facts, facts.open_turn or "", self._fold.turn, held=(), output_limit=token_budget())
-        return facts.last_sequence, ends
-
-    async def _events(self, lines: AsyncIterable[str]) -> AsyncGenerator[StoredEvent, None]:
-        number = 0
-        async for line in lines:
-            number += 1
-            if line.strip():
-                yield self._check(exchange.from_line(line, number), number)
-
-    def _check(self, stored: StoredEvent, number: int) -> StoredEvent:
-        if self._fold is None:
-            self._thread_id = self._thread_id or stored.thread_id
-            self._fold, self._source = Fold(self._thread_id), stored.thread_id
-        expected = self._fold.last_sequence + 1
-        if (stored.thread_id, stored.sequence) != (self._source, expected):
-            raise InvalidRequest(f"cannot import line {number}: it is not event {expected} of thread {self._source}")
-        reason = contradiction(self._fold, (stored.event,))
-        if reason is not None:
-            raise InvalidRequest(f"cannot import line {number}: it cannot come here, {reason}")
-        stored = replace(stored, thread_id=self._fold.facts.thread_id)
-        self._fold.apply(stored)
-        return stored

@@ -1,12 +1,12 @@
 """The index of Threads, asked through SQLAlchemy: the same questions to SQLite and PostgreSQL.
 
-Owns: the queries behind `find`, `threads` and `memory_uses`.
+Owns: the queries behind `find`, `threads`, `memory_uses` and `unlisted`.
 Never: writes.
 """
 
 from typing import Any
 
-from sqlalchemy import Row, Select, func, select, tuple_
+from sqlalchemy import Row, Select, func, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from interlock.stores.schema import events
@@ -25,6 +25,15 @@ _LINE: Select[Any] = select(
     func.coalesce(_LAST, table.c.last_sequence).label("last_sequence"),
 )
 """A line of the index as it is now: what moves no Thread in lists is in its events only (summary.Change.moves)."""
+
+_UNLISTED = text("""
+    WITH RECURSIVE ids (thread_id) AS (
+        SELECT min(thread_id) FROM events UNION ALL
+        SELECT (SELECT min(e.thread_id) FROM events AS e WHERE e.thread_id > ids.thread_id)
+        FROM ids WHERE ids.thread_id IS NOT NULL)
+    SELECT thread_id FROM ids WHERE thread_id IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM threads WHERE threads.thread_id = ids.thread_id)""")
+"""From id to id by the events' key: a look for each Thread, and none for each event."""
 
 
 async def find(engine: AsyncEngine, thread_id: str) -> ThreadRecord | None:
@@ -51,6 +60,11 @@ async def memory_uses(engine: AsyncEngine, *, limit: int) -> tuple[MemoryUse, ..
     async with engine.connect() as connection:
         rows = await connection.execute(query)
     return tuple(MemoryUse(**row._mapping) for row in rows)
+
+
+async def unlisted(engine: AsyncEngine) -> tuple[str, ...]:
+    async with engine.connect() as connection:
+        return tuple(row[0] for row in await connection.execute(_UNLISTED))
 
 
 def _check(limit: int) -> None:

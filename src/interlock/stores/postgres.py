@@ -24,7 +24,7 @@ from interlock.stores.identity import checked
 from interlock.stores.postgres_failures import shown, storage_failed
 from interlock.stores.postgres_session import CONNECT_SECONDS, RETRY_SECONDS, Connection, PostgresSession
 from interlock.stores.revision import HEAD
-from interlock.stores.sequence import contiguous, moved_on, numbered
+from interlock.stores.sequence import contiguous, incomplete, moved_on, numbered
 from interlock.stores.summary import Change, change_of, line_of, storable
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
@@ -75,6 +75,14 @@ _COPY = """WITH born AS (INSERT INTO threads
     INSERT INTO events (thread_id, sequence, at, kind, version, payload)
     SELECT $1::text, sequence, at, kind, version, payload FROM events
     WHERE thread_id = $13 AND sequence > 1 AND sequence <= $8::bigint"""
+_STORE_UNLISTED = """INSERT INTO events (thread_id, sequence, at, kind, version, payload)
+    SELECT $1::text, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::text[])"""
+_LIST_THREAD = """INSERT INTO threads
+    (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
+    SELECT $1::text, $2, $3, $4, $5, $6, $7, $8::bigint, $9
+    WHERE (SELECT count(*) FROM events WHERE thread_id = $1::text AND sequence <= $8::bigint) = $8::bigint
+    AND NOT EXISTS (SELECT FROM events WHERE thread_id = $1::text AND sequence > $8::bigint)
+    ON CONFLICT DO NOTHING"""
 _EVENT = "SELECT at, kind, version, payload FROM events WHERE thread_id = $1 AND sequence = $2"
 _SAVE_CHECKPOINT = """INSERT INTO checkpoints (thread_id, sequence, version, digest, payload)
     SELECT thread_id, $2::bigint, $3::int, $4::text, $5::bytea FROM threads WHERE thread_id = $1
@@ -186,6 +194,34 @@ class PostgresStore:
         await self._session.perform(
             "copy a thread in", lambda connection, _: connection.execute(_COPY, *line, *first, origin), retry=False
         )
+
+    async def store_unlisted(self, events: Sequence[StoredEvent]) -> None:
+        if not events:
+            return
+        thread_id = checked(events[0].thread_id)
+        columns = zip(*[(one.sequence, one.at, *codec.encode(one.event)) for one in events], strict=True)
+        values = [thread_id, *columns]
+
+        async def store(connection: Connection, _: bool) -> None:
+            self._session.check_claim(thread_id)
+            await connection.execute(_STORE_UNLISTED, *values)
+
+        # Not tried again, as with all that is done for one who can begin anew: nobody has seen anything of it.
+        await self._session.perform("store an event in", store, retry=False)
+
+    async def list_thread(self, record: ThreadRecord) -> None:
+        line = line_of(record)
+
+        async def put(connection: Connection, _: bool) -> None:
+            self._session.check_claim(record.thread_id)
+            if await connection.execute(_LIST_THREAD, *line) != "INSERT 0 1":
+                raise incomplete(record)
+
+        await self._session.perform("list a thread in", put, retry=False)
+
+    async def unlisted(self) -> tuple[str, ...]:
+        with _translated("look into", self._database):
+            return await index.unlisted(self._engine)
 
     async def save_checkpoint(self, checkpoint: ThreadCheckpoint) -> None:
         place = (checkpoint.facts.thread_id, checkpoint.facts.last_sequence)

@@ -7,7 +7,7 @@ Never: repairs.
 from collections.abc import Iterable, Iterator, Sequence
 
 from interlock.vocabulary.errors import StorageFailed
-from interlock.vocabulary.event import Event, StoredEvent
+from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord
 
 
 def contiguous(thread_id: str, after: int, events: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
@@ -39,4 +39,14 @@ def moved_on(thread_id: str, after: int, last: int) -> StorageFailed:
         " somebody else wrote it; open the thread again",
         thread_id=thread_id,
         last_sequence=last,
+    )
+
+
+def incomplete(record: ThreadRecord) -> StorageFailed:
+    """The refusal to list a Thread whose events are not all there, or that is listed already."""
+    return StorageFailed(
+        f"cannot list thread '{record.thread_id}': not exactly its events 1 to {record.last_sequence} are stored, "
+        "or it is listed already; store it again",
+        thread_id=record.thread_id,
+        last_sequence=record.last_sequence,
     )

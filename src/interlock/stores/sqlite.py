@@ -29,9 +29,11 @@ from interlock.stores.sqlite_writes import (
     COUNT_USE,
     DELETE,
     FIRST_EVENT,
+    INSERT_EVENT,
     NEW_THREAD,
     SAVE_CHECKPOINT,
     Append,
+    ListThread,
     Statements,
 )
 from interlock.stores.summary import change_of, line_of, storable
@@ -152,6 +154,19 @@ class SqliteStore:
             (COPY_EVENTS, [(target, checked(source), record.last_sequence)]),
         )
         await self._writer.write(Statements(*steps))
+
+    async def store_unlisted(self, events: Sequence[StoredEvent]) -> None:
+        rows = [(checked(one.thread_id), one.sequence, one.at, *codec.encode(one.event)) for one in events]
+        await self._writer.write(Statements((INSERT_EVENT, rows)))
+
+    async def list_thread(self, record: ThreadRecord) -> None:
+        await self._writer.write(ListThread(record))
+
+    async def unlisted(self) -> tuple[str, ...]:
+        from interlock.stores import index
+
+        with sqlite_file.translated("look into", self._path):
+            return await index.unlisted(self._index())
 
     async def save_checkpoint(self, checkpoint: ThreadCheckpoint) -> None:
         row = await anyio.to_thread.run_sync(self._encode, checkpoint, limiter=self._reading)

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Sequence
 
 from interlock.stores.codec import Row
-from interlock.stores.sequence import moved_on
+from interlock.stores.sequence import incomplete, moved_on
 from interlock.stores.sqlite_writer import Write
-from interlock.stores.summary import Change
+from interlock.stores.summary import Change, line_of
 from interlock.vocabulary.errors import StorageFailed
+from interlock.vocabulary.event import ThreadRecord
 
-_INSERT_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, ?, ?, ?, ?, ?)"
+INSERT_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_NEXT_EVENT = """INSERT OR IGNORE INTO events (thread_id, sequence, at, kind, version, payload)
     SELECT ?1, ?2 + 1, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM events WHERE thread_id = ?1 AND sequence = ?2)"""
 _INSERT_THREAD = """INSERT OR IGNORE INTO threads
@@ -39,6 +40,11 @@ NEW_THREAD = """INSERT INTO threads
     (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 FIRST_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, 1, ?, ?, ?, ?)"
+_LIST_THREAD = """INSERT OR IGNORE INTO threads
+    (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+    WHERE (SELECT count(*) FROM events WHERE thread_id = ?1 AND sequence <= ?8) = ?8
+    AND NOT EXISTS (SELECT 1 FROM events WHERE thread_id = ?1 AND sequence > ?8)"""
 COPY_EVENTS = """INSERT INTO events (thread_id, sequence, at, kind, version, payload)
     SELECT ?, sequence, at, kind, version, payload FROM events
     WHERE thread_id = ? AND sequence > 1 AND sequence <= ?"""
@@ -91,7 +97,7 @@ class Append(Write):
 
     def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row], *, first: int) -> None:
         numbered = enumerate(rows, first)
-        connection.executemany(_INSERT_EVENT, [(self.thread_id, number, self.at, *row) for number, row in numbered])
+        connection.executemany(INSERT_EVENT, [(self.thread_id, number, self.at, *row) for number, row in numbered])
 
 
 class Statements(Write):
@@ -107,3 +113,17 @@ class Statements(Write):
         for statement, rows in self.steps:
             connection.executemany(statement, rows)
         return None
+
+
+class ListThread(Write):
+    """The line of a Thread whose events are stored already."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: ThreadRecord) -> None:
+        super().__init__(size=sys.maxsize)  # counting its events may take a moment
+        self.record = record
+
+    def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
+        listed = connection.execute(_LIST_THREAD, line_of(self.record)).rowcount == 1
+        return None if listed else incomplete(self.record)

@@ -5,7 +5,7 @@ Never: reads or writes; both stores apply the same change with one statement.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from interlock.vocabulary.conversation import TextPart
@@ -14,6 +14,7 @@ from interlock.vocabulary.event import (
     CallStarted,
     Event,
     MessageCompleted,
+    StoredEvent,
     ThreadArchived,
     ThreadNamed,
     ThreadRecord,
@@ -49,7 +50,7 @@ class Change:
 def change_of(events: Sequence[Event]) -> Change:
     change = Change()
     for event in events:
-        if isinstance(event, CallStarted | CallEnded):
+        if not moves(event):
             continue
         change.moves = True
         match event:
@@ -70,6 +71,29 @@ def change_of(events: Sequence[Event]) -> Change:
             case _:
                 pass
     return change
+
+
+def record_after(record: ThreadRecord | None, events: Sequence[StoredEvent]) -> ThreadRecord:
+    """The line after more events of its Thread, at least one; None: they are its first. As appends change it."""
+    first, last = events[0], events[-1]
+    if record is None:
+        record = ThreadRecord(thread_id=first.thread_id, created_at=first.at, updated_at=first.at)
+    change = change_of([stored.event for stored in events])
+    return replace(
+        record,
+        updated_at=next((stored.at for stored in reversed(events) if moves(stored.event)), record.updated_at),
+        name=change.name if change.named else record.name,
+        preview=record.preview or change.preview,
+        model=change.model or record.model,
+        turns=record.turns + change.turns,
+        last_sequence=last.sequence,
+        archived=record.archived if change.archived is None else change.archived,
+    )
+
+
+def moves(event: Event) -> bool:
+    """Whether the event moves its Thread up in lists (Change.moves)."""
+    return not isinstance(event, CallStarted | CallEnded)
 
 
 def _preview(content: Sequence[object]) -> str:

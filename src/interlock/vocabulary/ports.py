@@ -1,6 +1,7 @@
 """What a room needs of the world, as Protocols.
 
-Owns: the ports: Standstill, Respondent, Connection, EventStore, MemoryUses, Checkpoints, Store, Model, Clock.
+Owns: the ports: Standstill, Respondent, Connection, EventStore, MemoryUses, Checkpoints, Unlisted, Store, Model,
+Clock.
 Never: implements one.
 """
 
@@ -234,7 +235,30 @@ class Checkpoints(Protocol):
         ...
 
 
-class Store(EventStore, MemoryUses, Checkpoints, Protocol):
+class Unlisted(Protocol):
+    """Threads that come in from elsewhere page by page: nobody finds one before it is whole. All raise StorageFailed.
+
+    What is unlisted has events and no line in the index. A process that was killed leaves it so for ever; it can be
+    forgotten by whoever holds its claim (`delete_thread`).
+    """
+
+    async def store_unlisted(self, events: Sequence[StoredEvent]) -> None:
+        """Store events of one Thread in their places, all or none; the caller holds its claim, and lists it later."""
+        ...
+
+    async def list_thread(self, record: ThreadRecord) -> None:
+        """Give an unlisted Thread its line in the index: from here on it is one like any other.
+
+        StorageFailed, and it stays unlisted, unless exactly the events 1 to `record.last_sequence` are stored of it.
+        """
+        ...
+
+    async def unlisted(self) -> tuple[str, ...]:
+        """The ids of all of them: those that are just coming in, and those that never came in whole."""
+        ...
+
+
+class Store(EventStore, MemoryUses, Checkpoints, Unlisted, Protocol):
     """All that a Host keeps. All methods raise StorageFailed."""
 
     async def copy_thread(self, source: str, birth: ThreadStarted, record: ThreadRecord) -> None:
