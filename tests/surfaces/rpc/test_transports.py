@@ -1,18 +1,25 @@
 """The same conversation over standard streams, a Unix socket and WebSocket, from processes of their own."""
 
 import asyncio
+import errno
+import fcntl
 import json
+import os
+import socket
 import stat
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from interlock.surfaces.rpc.listening import Listening, Stdio, UnixSocket, WebSocket, bound_socket, read_place
+from interlock.surfaces.rpc import listening as rpc_listening
+from interlock.surfaces.rpc.listening import Listening, Stdio, UnixSocket, WebSocket, accepted, bound_socket, read_place
+from interlock.surfaces.rpc.streams import Write, _writing, socket_streams
 from interlock.surfaces.rpc.websocket import Door
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.secret import Secret
@@ -24,6 +31,8 @@ pytestmark = pytest.mark.anyio
 INITIALIZE = {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "test", "version": "1"}}}
 READ = {"id": 2, "method": "mcpServer/resource/read", "params": {"server": "s", "uri": "s://one"}}
 CONTENT = {"uri": "s://one", "mimeType": "text/plain", "text": "first"}
+PAGE = b"x" * 60_000
+"""More than a pipe holds, less than what asyncio buffers unasked."""
 TOKEN = "0123456789abcdef0123"
 
 
@@ -48,6 +57,72 @@ async def test_a_file_may_be_the_input_and_another_the_output(tmp_path: Path) ->
         await asyncio.to_thread(home.shell, "interlock app-server < in > out")
         answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
         assert [answer["id"] for answer in answers] == [1, 2]
+
+
+@requirement("RPC-6")
+async def test_a_frame_counts_as_sent_only_once_all_of_it_has_left() -> None:
+    """A server that stopped earlier would take with it what lay in its buffer."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    write, end = await _writing(writing)
+    async with anyio.create_task_group() as tasks:
+        sending = anyio.Event()
+        tasks.start_soon(_write_and_tell, write, sending)
+        await anyio.wait_all_tasks_blocked()
+        assert not sending.is_set()
+        got = b""
+        while len(got) < len(PAGE):
+            got += await asyncio.to_thread(os.read, reading, 65536)
+    assert got == PAGE
+    assert sending.is_set()
+    os.close(reading)
+    with pytest.raises(ConnectionError):
+        await _write_for_ever(write)
+    end()
+
+
+async def _write_for_ever(write: Write) -> None:
+    while True:  # the loop hears of the reader's end in one of its rounds
+        await write(b"more")
+
+
+async def _write_and_tell(write: Write, done: anyio.Event) -> None:
+    await write(PAGE)
+    done.set()
+
+
+@requirement("RPC-6")
+async def test_the_socket_of_a_client_that_never_reads_is_closed_with_what_it_left_lying() -> None:
+    client, server = socket.socketpair()
+    transport = await socket_streams(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(transport.send, [PAGE] * 100)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    await transport.close("read faster")
+    await anyio.lowlevel.checkpoint()  # the loop closes it in its next round
+    assert server.fileno() == -1
+    client.close()
+
+
+@requirement("RPC-6")
+async def test_a_listener_without_descriptors_waits_for_some_and_those_who_are_served_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bound_socket(tmp_path / "s") as listener, socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(tmp_path / "s"))
+        accept, attempts = asyncio.get_running_loop().sock_accept, []
+
+        async def short(listening: socket.socket) -> Any:
+            attempts.append(listening)
+            if len(attempts) == 1:
+                raise OSError(errno.EMFILE, "too many open files")
+            return await accept(listening)
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "sock_accept", short, raising=False)
+        monkeypatch.setattr(rpc_listening, "ACCEPT_AGAIN_AFTER", 0)
+        (await accepted(listener)).close()
+        assert len(attempts) == 2
 
 
 @requirement("RPC-1", "RPC-6")

@@ -7,6 +7,7 @@ Never: listens beyond this machine without a token (RPC-6).
 import asyncio
 import errno
 import ipaddress
+import logging
 import os
 import socket
 import stat
@@ -26,8 +27,15 @@ from interlock.surfaces.rpc.transport import FRAME_LIMIT
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.secret import Secret
 
-BACKLOG: Final = 128
-"""Connections that wait to be accepted."""
+BACKLOG: Final = 1024
+"""Connections that wait to be accepted. Beyond it a client that connects to a Unix socket is refused."""
+
+ACCEPT_AGAIN_AFTER: Final = 0.5
+"""Seconds; as asyncio's own servers wait, or a little less."""
+PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED})
+"""What accept(2) says of a shortage, or of a client that left: the next attempt may well succeed."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,7 @@ async def _listen_at_path(server: AppServer, path: Path, said: Callable[[str], N
             async with anyio.create_task_group() as connections:
                 said(f"unix://{path}")
                 while True:
-                    connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+                    connection = await accepted(listener)
                     connections.start_soon(_serve_socket, server, connection)
         finally:
             _remove(path)
@@ -131,8 +139,26 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
+async def accepted(listener: socket.socket) -> socket.socket:
+    """The next connection. Without a descriptor left for it, it waits, and those that are served go on."""
+    while True:
+        try:
+            connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+        except OSError as error:
+            if error.errno not in PASSING:
+                raise
+            logger.warning("no connection can be taken just now: %s", error.strerror or error)
+            await anyio.sleep(ACCEPT_AGAIN_AFTER)
+        else:
+            return connection
+
+
 async def _serve_socket(server: AppServer, connection: socket.socket) -> None:
-    await server.serve(await socket_streams(connection))
+    """Serve it to its end; what goes wrong with it is no matter of the others."""
+    try:
+        await server.serve(await socket_streams(connection))
+    except Exception:
+        logger.exception("serving a connection failed")
 
 
 def bound_socket(path: Path) -> socket.socket:
@@ -193,6 +219,7 @@ async def _listen_for_websockets(server: AppServer, place: WebSocket, listening:
             place.host,
             place.port,
             process_request=door.judge,
+            backlog=BACKLOG,
             max_size=FRAME_LIMIT,
             compression=None,  # local or fast; it would cost 64 KiB and a copy for each connection
             logger=logger,

@@ -24,7 +24,10 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 class LineTransport:
-    """`read` gives bytes, none of them at the end; `write` returns once they are on their way."""
+    """`read` gives bytes, none of them at the end; `write` returns once all of its bytes have left.
+
+    `end` closes both and forgets what has not left: whoever was to have it has been waited for.
+    """
 
     half_closes = True
 
@@ -68,7 +71,8 @@ async def standard_streams() -> LineTransport:
 async def socket_streams(connection: socket.socket) -> LineTransport:
     """A connected socket."""
     reader, writer = await asyncio.open_connection(sock=connection, limit=CHUNK)
-    return LineTransport(partial(reader.read, CHUNK), partial(_send, writer), writer.close)
+    _without_buffer(writer)
+    return LineTransport(partial(reader.read, CHUNK), partial(_send, writer), partial(_cut_off, writer))
 
 
 def _can_be_watched(descriptor: int) -> bool:
@@ -93,7 +97,13 @@ async def _writing(descriptor: int) -> tuple[Write, Callable[[], None]]:
     pipe = os.fdopen(descriptor, "wb", buffering=0)
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    return partial(_send, writer), writer.close
+    _without_buffer(writer)
+    return partial(_send, writer), partial(_cut_off, writer)
+
+
+def _without_buffer(writer: asyncio.StreamWriter) -> None:
+    """Have `drain` return once all has left: what lies in a buffer when the process ends, nobody ever reads."""
+    writer.transport.set_write_buffer_limits(high=0)
 
 
 async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
@@ -101,6 +111,11 @@ async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
         raise ConnectionResetError("the other side is gone")
     writer.write(data)
     await writer.drain()
+
+
+def _cut_off(writer: asyncio.StreamWriter) -> None:
+    if not writer.is_closing():
+        writer.transport.abort()
 
 
 async def _write_file(descriptor: int, data: bytes) -> None:
