@@ -158,7 +158,7 @@ async def test_a_server_that_speaks_an_older_protocol_now_is_not_told_the_answer
         responses = InputResponses(request=held, results=(ACCEPTED,))
         error = await failure(connection.call_tool("ask", {}, timeout=PATIENCE, input_responses=responses))
 
-    assert (error.kind, error.effect) == ("unsupported", "none")
+    assert (error.kind, error.effect) == ("unsupported", "unknown")  # the earlier round was sent
     assert server.sessions[0].asked == []
 
 
@@ -266,6 +266,21 @@ async def test_a_listing_may_not_ask() -> None:
         error = await failure(connection.list_tools(timeout=PATIENCE))
 
     assert (error.kind, error.effect) == ("protocol", "none")
+
+
+@requirement("LIF-3")
+@pytest.mark.parametrize(("safe", "effect"), [(False, "unknown"), (True, "none")])
+async def test_a_later_round_that_is_not_sent_takes_back_nothing_of_what_the_first_may_have_done(
+    safe: bool, effect: str
+) -> None:
+    unsent = ServerFailed("the pipe is full", server="zoo", effect="none")
+    server = FakeServer(era="stateless", answer=in_turn(wants("s", q=FORM), unsent))
+    person = Person()
+    async with connected(server, person) as connection:
+        asked = connection.call_tool("ask", {}, timeout=PATIENCE, respondent=person, safe_to_repeat=safe)
+        error = await failure(asked)
+
+    assert (error.message, error.effect, error.facts["effect"]) == ("the pipe is full", effect, effect)
 
 
 @requirement("QST-4")

@@ -309,6 +309,7 @@ async def ended_without_the_server(host: Host, thread_id: str, answer: Answer = 
     assert await facts(host, thread_id, InputSent) == []
     (item,) = [item for item in thread.items if isinstance(item, McpToolCallItem)]
     assert (item.status, thread.state.unanswered) == ("failed", ())
+    assert item.effect == "unknown"  # its first round has reached the server
     return item
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.threads.lifecycle import SENTENCE_LIMIT, Answer, Attempt, Ending, Operation, run_item
 from interlock.vocabulary.conversation import TextPart
-from interlock.vocabulary.errors import InterlockError, NotPermitted, ServerFailed
+from interlock.vocabulary.errors import Effect, InterlockError, NotPermitted, ServerFailed, StorageFailed
 from interlock.vocabulary.event import CallEnded, CallStarted, Event
 from interlock.vocabulary.item import ItemError, McpToolCallItem
 from interlock.vocabulary.tool import ToolResult
@@ -78,37 +78,58 @@ async def test_a_result_with_is_error_is_a_failed_item_that_keeps_its_result() -
     assert (ending.item.status, ending.item.result, ending.item.error) == ("failed", bad.result, None)
 
 
+REFUSED = ServerFailed("it refused", server="github", kind="rejected", effect="unknown", rpc_code=-32602)
+LOST = ServerFailed("connection lost", server="github", kind="lost", effect="unknown")
+STARTING = ServerFailed("still starting", server="github")
+DENIED = NotPermitted("a person said no")
+FULL = StorageFailed("the disk is full")
+
+
 @requirement("LIF-1", "LIF-3")
 @pytest.mark.parametrize(
-    ("error", "effect"),
+    ("how_far", "error", "effect", "told"),
     [
-        (NotPermitted("a person said no"), "none"),
-        (ServerFailed("connection lost", server="github", kind="lost", effect="unknown"), "unknown"),
-        (ServerFailed("still starting", server="github"), "none"),
+        ({}, DENIED, "none", False),
+        ({}, STARTING, "none", False),
+        ({"sent": True}, STARTING, "none", False),
+        ({"sent": True}, LOST, "unknown", True),
+        ({"sent": True}, FULL, "unknown", True),
+        ({"sent": True}, REFUSED, "unknown", False),
+        ({"reading": True}, LOST, "none", False),
+        ({"reading": True}, DENIED, "none", False),
+        ({"earlier": True}, DENIED, "unknown", True),
+        ({"earlier": True}, STARTING, "unknown", True),
+        ({"earlier": True}, REFUSED, "unknown", False),
     ],
 )
-async def test_a_foreseen_failure_becomes_a_failed_item_with_its_effect(error: InterlockError, effect: str) -> None:
+async def test_a_foreseen_failure_becomes_a_failed_item_with_its_effect(
+    how_far: dict[str, bool], error: InterlockError, effect: Effect, told: bool
+) -> None:
     journal = Memory()
 
     async def operation(attempt: Attempt) -> Answer:
+        for name, value in how_far.items():
+            setattr(attempt, name, value)
         raise error
 
     ending = await run(journal, operation)
 
-    assert ending.item.error == ItemError(code=error.code, message=error.message, effect=effect)  # type: ignore[arg-type]  # a literal in a table
+    message = error.message + ("; whether the call took effect is unknown" if told else "")
+    assert ending.item.error == ItemError(code=error.code, message=message, effect=effect)
     assert [type(event) for event in journal.events] == [CallStarted, CallEnded]
 
 
 @requirement("LIF-1", "RES-10")
 async def test_a_failure_of_which_a_server_wrote_a_megabyte_is_kept_within_its_bound() -> None:
     async def operation(attempt: Attempt) -> Answer:
-        raise ServerFailed("it said: " + "no " * 400_000, server="github", kind="rejected")
+        raise ServerFailed("it said: " + "no " * 400_000, server="github", kind="lost", effect="unknown")
 
     ending = await run(Memory(), operation)
 
     assert ending.item.error is not None
     assert len(ending.item.error.message.encode()) <= SENTENCE_LIMIT <= 16 * 1024
     assert ending.item.error.message.startswith("it said: no no")
+    assert ending.item.error.message.endswith("; whether the call took effect is unknown")
 
 
 @requirement("LIF-1")

@@ -137,7 +137,12 @@ class Asker:
         current = _first_round(request)
         limit = Deadline(deadline, None if request.respondent is None else request.respondent.standstill)
         for _ in range(MAXIMUM_ROUNDS + 1):
-            result = await self._answered(current, limit)
+            try:
+                result = await self._answered(current, limit)
+            except ServerFailed as error:
+                if current is not request and request.effect == "unknown":
+                    error.effect = error.facts["effect"] = "unknown"  # an earlier round has reached the server
+                raise
             if not isinstance(result, InputRequired):
                 return result
             if result.refusal is not None and current is not request:

@@ -157,8 +157,8 @@ class Caller:
 
         async def operation(attempt: Attempt) -> Answer:
             await stop_if_cancelled()
-            attempt.sent = held.requested.request.method == taking_up.CALL
-            attempt.reading = not attempt.sent
+            attempt.earlier = held.requested.request.method == taking_up.CALL
+            attempt.reading = not attempt.earlier
             results = await self._asking.take_up(held, asked, waiting=waiting)
             responses = InputResponses(request=held.requested.request, results=results)
             async with open_step(start.turn_id) as step:

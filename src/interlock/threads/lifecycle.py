@@ -1,7 +1,7 @@
 """The life of one call, from its start to its single end.
 
-Owns: the promise that every started item ends exactly once, whatever happens inside (LIF-1, LIF-4); a call that waits
-for people may do so in the next host (QST-9).
+Owns: the promise that every started item ends exactly once, whatever happens inside (LIF-1, LIF-4); which effect a call
+without a result has (LIF-3); a call that waits for people may do so in the next host (QST-9).
 Never: retries, decides, or looks at what the operation does.
 """
 
@@ -36,17 +36,33 @@ class Attempt:
     """How far a running call has come; `sent` is set by the operation just before its request goes out.
 
     `reading` is set instead where the requests only read: then there is no effect that could be in question.
+    `earlier`: an earlier host has sent a round of it, so that it has reached its server whatever happens now (QST-9).
     `arguments` are set where they are not those that the model asked for (LIF-7); the ended item shows them.
+
+    This is where the effect of a call without a result is decided. It is "none" if the server cannot have acted: what
+    only reads, what was not sent, and what a connection knows not to have reached it. All else is "unknown", an error
+    that the server itself answered with included: it may have come half-way, and SDKs use even -32602 for a result
+    that does not fit its schema. What is unknown is said with the error, to models and people alike, but where the
+    server answered: its own words tell more, as those of a result with is_error do.
     """
 
     sent: bool = False
     reading: bool = False
+    earlier: bool = False
     arguments: JsonValue = None
 
     @property
     def effect(self) -> Effect:
         """What a call that ends here may have changed."""
-        return "unknown" if self.sent else "none"
+        return "unknown" if (self.sent or self.earlier) and not self.reading else "none"
+
+    def ended_by(self, error: InterlockError) -> ItemError:
+        """What a call shows that `error` ends here."""
+        effect, answered = self.effect, False
+        if isinstance(error, ServerFailed) and not self.reading:
+            effect = "unknown" if self.earlier else error.effect
+            answered = error.kind == "rejected"
+        return _error(error.code, error.message, effect, told=effect == "unknown" and not answered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +87,8 @@ class Kept(Exception):
 
 SENTENCE_LIMIT = 16 * 1024
 """Bytes of an error's sentence: a server may have written most of it."""
+
+UNKNOWN = "; whether the call took effect is unknown"
 
 Operation = Callable[[Attempt], Awaitable[Answer]]
 
@@ -108,7 +126,7 @@ async def run_item(
         if scope.cancelled_caught:
             came_to, kept = _cancelled(start.item, attempt), keeps()
     except InterlockError as error:
-        came_to = _error(error.code, error.message, _effect(error))
+        came_to = attempt.ended_by(error)
     except anyio.get_cancelled_exc_class():
         came_to, kept = _cancelled(start.item, attempt), keeps()
         raise
@@ -145,15 +163,13 @@ def _ended(item: McpToolCallItem, attempt: Attempt, came_to: Answer | ItemError 
     return Ending(item=item.ended("failed", duration=duration, arguments=attempt.arguments, error=error))
 
 
-def _error(code: str, message: str, effect: Effect) -> ItemError:
-    return ItemError(code=code, message=clip_text(message, SENTENCE_LIMIT), effect=effect)
-
-
-def _effect(error: InterlockError) -> Effect:
-    return error.effect if isinstance(error, ServerFailed) else "none"
+def _error(code: str, message: str, effect: Effect, *, told: bool = False) -> ItemError:
+    """`told`: the sentence says that the effect is unknown."""
+    more = UNKNOWN if told else ""
+    return ItemError(code=code, message=clip_text(message, SENTENCE_LIMIT - len(more)) + more, effect=effect)
 
 
 def _cancelled(item: McpToolCallItem, attempt: Attempt) -> ItemError:
     told = "while it ran" if attempt.sent or attempt.reading else "before it was sent"
-    told += "; whether it took effect is unknown" if attempt.sent else ""
+    told += "; whether it took effect is unknown" if attempt.effect == "unknown" else ""
     return _error("cancelled", f"the call of {item.public_name!r} was cancelled {told}", attempt.effect)

@@ -13,7 +13,6 @@ from interlock.history.fold import ThreadState, TurnState
 from interlock.history.journal import Journal
 from interlock.questions.rounds import held_questions, known_answer
 from interlock.threads import output
-from interlock.threads.step import model_text
 from interlock.vocabulary.conversation import CallEntry, OutputEntry, TextPart
 from interlock.vocabulary.event import (
     CallEnded,
@@ -117,5 +116,5 @@ def _output(call: CallEntry, item: McpToolCallItem | None, limit: int) -> Output
     if item is not None and item.result is not None:
         content = output.answer(item.result, limit).content
         return OutputEntry(call_id=call.call_id, content=content, success=item.status == "completed")
-    text = model_text(item.error) if item is not None and item.error is not None else SENTENCE
+    text = item.error.message if item is not None and item.error is not None else SENTENCE
     return OutputEntry(call_id=call.call_id, content=(TextPart(text=clip_text(text, limit)),), success=False)

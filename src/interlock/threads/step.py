@@ -11,8 +11,8 @@ from interlock.threads.call import Caller
 from interlock.threads.lifecycle import Ending
 from interlock.threads.request import read_request
 from interlock.vocabulary.conversation import OutputEntry, Part, TextPart
-from interlock.vocabulary.errors import InvalidRequest, ServerFailed
-from interlock.vocabulary.item import ItemError, McpToolCallItem
+from interlock.vocabulary.errors import InvalidRequest
+from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.snapshot import Binding
 from interlock.vocabulary.tool import ToolSpec
@@ -101,14 +101,7 @@ class Step:
 def _result(ending: Ending, limit: int) -> CallResult:
     item = ending.item
     if item.error is not None:
-        content: tuple[Part, ...] = (TextPart(text=clip_text(model_text(item.error), limit)),)
+        content: tuple[Part, ...] = (TextPart(text=clip_text(item.error.message, limit)),)
     else:
         content = ending.answer.content if ending.answer is not None else ()
     return CallResult(call_id=item.id, content=content, item=item, is_error=item.status == "failed")
-
-
-def model_text(error: ItemError) -> str:
-    """The sentence that a model reads about a call without a result."""
-    if error.code == ServerFailed.code and error.effect == "unknown" and "unknown" not in error.message:
-        return f"{error.message}; whether the call took effect is unknown"
-    return error.message

@@ -62,7 +62,7 @@ class ServerFailed(InterlockError):
 
     `kind` tells our own verdicts (deadline, lost, …) from an error that the server sent
     (`rejected`, with its `rpc_code` and `rpc_data`); the two never look alike.
-    `effect` is "none" if the server cannot have acted, else "unknown".
+    `effect` is "none" if the server cannot have acted, else "unknown"; an error that it sent leaves it unknown.
     """
 
     code = "server_failed"

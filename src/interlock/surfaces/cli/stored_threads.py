@@ -117,7 +117,7 @@ def _print_calls(events: Sequence[StoredEvent]) -> None:
 def _outcome(item: McpToolCallItem) -> str:
     status = item.status.replace("_", " ")
     if item.error is not None:
-        return f"{status}: {item.error.message}" + (" (effect unknown)" if item.error.effect == "unknown" else "")
+        return f"{status}: {item.error.message}"
     if item.result is not None and item.result.is_error:
         return f"{status}: the tool answered with an error"
     return status
