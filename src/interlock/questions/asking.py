@@ -13,8 +13,8 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias, assert_never
 
 import anyio
-import anyio.lowlevel
 
+from interlock.connections.cancelled import stop_if_cancelled
 from interlock.connections.standstill import Spans
 from interlock.questions import application
 from interlock.questions.audience import Listener, Listeners, Until
@@ -206,8 +206,9 @@ class Asking:
 
     async def input_sent(self, turn_id: str, call_id: str) -> None:
         """The answers that were given go out now: from here on nobody is asked for them again."""
-        await anyio.lowlevel.checkpoint_if_cancelled()
+        await stop_if_cancelled()
         await self._record(InputSent(turn_id=turn_id, call_id=call_id))
+        await stop_if_cancelled()
 
     async def _elicited(self, question: Question) -> JsonObject:
         return _result(question, (await self._settle(question, self._policy())).answer)
@@ -305,6 +306,7 @@ class Asking:
         """`durable`: it waits for somebody to listen. `shown`: people have seen it; a reviewer had passed it on."""
         reviewer = None if shown else self._reviewer
         while not self._closed:
+            await stop_if_cancelled()  # nobody is asked, and no reviewer run, for a call that is over
             listening = durable or len(self._listeners) > 0
             match road(question.subject, policy, reviewer=reviewer is not None, listening=listening):
                 case AcceptEmpty():

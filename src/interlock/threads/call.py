@@ -12,6 +12,7 @@ from typing import Protocol
 
 import anyio
 
+from interlock.connections.cancelled import stop_if_cancelled
 from interlock.history.clip import token_budget
 from interlock.history.journal import Journal
 from interlock.questions.asking import Asking
@@ -20,7 +21,7 @@ from interlock.threads import builtins, facts, output, taking_up
 from interlock.threads.gate import Gate, Ticket
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
-from interlock.threads.lifecycle import Answer, Attempt, Ending, Kept, run_item, stop_if_cancelled
+from interlock.threads.lifecycle import Answer, Attempt, Ending, Kept, run_item
 from interlock.threads.permission import Approvals, Keeper, Permission, Wanted
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
@@ -282,7 +283,6 @@ class Caller:
         return await self._answer(call, result)
 
     async def _hooked(self, call: HookedCall, attempt: Attempt) -> HookedCall:
-        await stop_if_cancelled()
         passed = await self.rules.hooks.run_before(call)
         if passed.arguments != call.arguments:
             attempt.arguments = passed.arguments

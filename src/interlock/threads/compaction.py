@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import cast
 
+from interlock.connections.cancelled import stop_if_cancelled
 from interlock.vocabulary.conversation import (
     AssistantEntry,
     Entry,
@@ -66,6 +67,7 @@ async def _ask(model: Model, request: ModelRequest) -> tuple[list[str], Usage | 
     said: list[str] = []
     usage: Usage | None = None
     completed = False
+    await stop_if_cancelled()
     stream = cast(AsyncGenerator[ModelEvent, None], model.sample(request))
     async with aclosing(stream) as events:
         async for event in events:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias
 
+from interlock.connections.cancelled import stop_if_cancelled
 from interlock.questions import application
 from interlock.vocabulary.errors import NotPermitted
 from interlock.vocabulary.json import JsonObject, JsonValue
@@ -72,6 +73,7 @@ class Hooks:
             NotPermitted: a hook blocks it, or failed.
         """
         for hook in self.before:
+            await stop_if_cancelled()
             match await self._run_before(hook, call):
                 case None:
                     pass

@@ -5,13 +5,11 @@ without a result has (LIF-3); a call that waits for people may do so in the next
 Never: retries, decides, or looks at what the operation does.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
-import anyio.lowlevel
 
 from interlock.history.clip import clip_text
 from interlock.vocabulary.conversation import Part
@@ -138,18 +136,6 @@ async def run_item(
     if kept:
         raise Kept
     return ending
-
-
-async def stop_if_cancelled() -> None:
-    """Raise a cancellation that came while a fact was stored, before anything is sent; at no cost if there is none.
-
-    A bare `task.cancel()`, as of asyncio.timeout, is in no scope of anyio and is raised by a real checkpoint only.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        await anyio.lowlevel.checkpoint()
-    else:
-        await anyio.lowlevel.checkpoint_if_cancelled()
 
 
 def _ended(item: McpToolCallItem, attempt: Attempt, came_to: Answer | ItemError | None, *, duration: int) -> Ending:

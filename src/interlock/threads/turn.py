@@ -13,6 +13,7 @@ from typing import Protocol, cast
 import anyio
 import anyio.abc
 
+from interlock.connections.cancelled import stop_if_cancelled
 from interlock.history.journal import Journal
 from interlock.threads.compaction import compacted
 from interlock.threads.identity import new_id
@@ -362,6 +363,7 @@ class Turn:
             tools=step.tools,
             output_schema=self._request.output_schema,
         )
+        await stop_if_cancelled()
         stream = cast(AsyncGenerator[ModelEvent, None], self._request.model.sample(request))
         place = {"turn_id": self._id, "step_id": step.id}
         async with aclosing(stream) as events:

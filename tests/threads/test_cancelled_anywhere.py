@@ -1,0 +1,182 @@
+"""A call that is cancelled at any moment: it ends once, and nothing happens for it after its cancellation was there."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from interlock.questions.asking import Asking
+from interlock.stores.outcome import Outcome
+from interlock.threads.call import Caller, CallRules
+from interlock.threads.hooks import HookedCall, Hooks
+from interlock.threads.identity import new_id
+from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
+    Event,
+    InputRequested,
+    InputSent,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionDeclined,
+    QuestionWithdrawn,
+    StoredEvent,
+)
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.policy import Policy
+from interlock.vocabulary.ports import Respondent
+from interlock.vocabulary.question import Accept, Elicitation, HeldRequest, Question
+from interlock.vocabulary.tool import ToolAnnotations, ToolResult
+from tests.manifest import requirement
+from tests.threads.fakes import FakeConnection, config, snapshot, text_result, tool
+from tests.threads.room import Room, open_room
+
+pytestmark = pytest.mark.anyio
+
+FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+LIMIT = 400
+"""More rounds of the event loop than the call takes."""
+
+Cancel = Callable[["asyncio.Task[Any]", anyio.CancelScope], None]
+
+
+class World:
+    """What the call does outside, and whether it was cancelled already when it did it."""
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.done: list[str] = []
+        self.too_late: list[str] = []
+
+    def act(self, what: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.done.append(what)
+        if task.cancelling() or self.scope.cancel_called:
+            self.too_late.append(what)
+
+    async def hook(self, call: HookedCall) -> None:
+        self.act("hook")
+        await anyio.lowlevel.checkpoint()
+
+    def second_hook(self, call: HookedCall) -> None:
+        self.act("second hook")
+
+    def reviewer(self, question: Question) -> Accept | None:
+        self.act("reviewer")
+        return Accept({"name": "Ada"}) if question.message == "Who?" else Accept()
+
+
+class Asking2026(FakeConnection):
+    """A server that asks before it answers, over a session through which everything goes at once."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__("notes")
+        self.world = world
+
+    async def ready(self, timeout: float, **rest: Any) -> None:
+        """It is."""
+
+    async def call_tool(
+        self, name: str, arguments: JsonObject | None, *, timeout: float, respondent: Respondent | None = None, **_: Any
+    ) -> ToolResult:
+        self.world.act("first round")
+        await anyio.lowlevel.checkpoint()
+        assert respondent is not None
+        held = HeldRequest(server="notes", whereabouts="", method="tools/call", params={"name": name}, keys=("a",))
+        asked = Elicitation(
+            server="notes",
+            params=FORM,
+            era="stateless",
+            call_id=respondent.call_id,
+            turn_id=respondent.turn_id,
+            certainty="known",
+            held=held,
+        )
+        await respondent.answers((asked,))
+        self.world.act("second round")
+        await anyio.lowlevel.checkpoint()
+        return text_result("done")
+
+
+def store_slowly(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append takes three rounds of the loop, is seen through, and hands on the cancellation that came meanwhile."""
+    append = room.store.append
+
+    async def slowly(*where: Any, **when: Any) -> Sequence[StoredEvent]:
+        outcome: Outcome[Sequence[StoredEvent]] = Outcome()
+        stored = await append(*where, **when)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, loop.call_soon, outcome.settle, stored)
+        return await outcome.wait()
+
+    monkeypatch.setattr(room.store, "append", slowly)
+
+
+def bare(task: "asyncio.Task[Any]", scope: anyio.CancelScope) -> None:
+    task.cancel()
+
+
+def scoped(task: "asyncio.Task[Any]", scope: anyio.CancelScope) -> None:
+    scope.cancel()
+
+
+async def cancelled_after(moment: int, cancel: Cancel, directory: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the call was still running after so many rounds of the event loop, and was cancelled then."""
+    world = World()
+    view = snapshot((config("notes"), Asking2026(world), [tool("write", ToolAnnotations())]), policy=Policy())
+    rules = CallRules(hooks=Hooks(before=(world.hook, world.second_hook)))
+    async with open_room(directory, view, rules) as room:
+        store_slowly(room, monkeypatch)
+        asking = Asking(room.journal, new_id=lambda: new_id(room.clock), policy=Policy, reviewer=world.reviewer)
+        room.caller = Caller(journal=room.journal, clock=room.clock, notify=room.notify, rules=rules, asking=asking)
+
+        async def call() -> None:
+            with world.scope:
+                await room.step().call("c1", "mcp__notes__write", {})
+
+        task = asyncio.create_task(call())
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        running = not task.done()
+        if running:
+            cancel(task, world.scope)
+        await asyncio.wait([task])
+        check(world, await room.events(), running=running)
+        return running
+
+
+def check(world: World, events: Sequence[Event], *, running: bool) -> None:
+    assert world.too_late == []
+    kinds = Counter(type(event) for event in events)
+    assert kinds[CallStarted] == kinds[CallEnded] <= 1
+    asked, ended = kinds[QuestionAsked], kinds[QuestionAnswered] + kinds[QuestionDeclined] + kinds[QuestionWithdrawn]
+    assert asked <= ended
+    assert kinds[InputSent] <= kinds[InputRequested] <= 1
+    if "second round" in world.done:
+        assert kinds[InputSent] == 1
+    for event in events:
+        if isinstance(event, CallEnded) and event.item.error is not None:
+            assert event.item.error.code == "cancelled"
+            assert event.effect == ("unknown" if "first round" in world.done else "none")
+    if not running:
+        assert world.done == ["hook", "second hook", "reviewer", "first round", "reviewer", "second round"]
+
+
+@requirement("LIF-1", "LIF-3", "LIF-4")
+@pytest.mark.parametrize("cancel", [bare, scoped])
+async def test_whenever_a_call_is_cancelled_it_ends_once_and_does_nothing_any_more(
+    cancel: Cancel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, running = 0, True
+    while running:
+        assert moment < LIMIT
+        place = tmp_path / str(moment)
+        running = await cancelled_after(moment, cancel, place, monkeypatch)
+        moment += 1
+    assert moment > 20
