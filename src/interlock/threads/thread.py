@@ -4,7 +4,7 @@ Owns: the Thread's tasks, its one running turn, the order of opening and closing
 Never: outlives its Host, or leaves a call, a lease or a task behind (ARCHITECTURE section 4).
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 
 import anyio
@@ -21,11 +21,10 @@ from interlock.questions.audience import Listener, Until
 from interlock.questions.respondent import Desk
 from interlock.resources.client import ResourceClient
 from interlock.resources.skills import DEFAULT_SERVER, Skills
-from interlock.threads.binding import bind
 from interlock.threads.call import Caller
 from interlock.threads.compaction import compacted
 from interlock.threads.direct import DirectRequests
-from interlock.threads.going_on import missing_outputs, turn_to_go_on_with
+from interlock.threads.going_on import turn_to_go_on_with
 from interlock.threads.identity import new_id
 from interlock.threads.notices import Notices, NoticeStream
 from interlock.threads.reading import read_for_call
@@ -33,14 +32,14 @@ from interlock.threads.recovery import going_on
 from interlock.threads.servers import Servers
 from interlock.threads.settings import ThreadSettings
 from interlock.threads.step import Step
-from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest, as_parts, next_step
-from interlock.vocabulary.conversation import OutputEntry, Part, UserEntry
+from interlock.threads.turn import DEFAULT_MAX_STEPS, Turn, TurnRequest, as_parts
+from interlock.threads.turn_room import ThreadRoom
+from interlock.vocabulary.conversation import Part, UserEntry
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
 from interlock.vocabulary.event import (
     EntriesRecorded,
     Event,
     MessageCompleted,
-    StepCaptured,
     StoredEvent,
     ThreadAnnotated,
     ThreadArchived,
@@ -62,7 +61,6 @@ from interlock.vocabulary.question import Answer, Question
 from interlock.vocabulary.resource import ResourceRead
 from interlock.vocabulary.server import ServerReport
 from interlock.vocabulary.snapshot import Snapshot
-from interlock.vocabulary.thread import HeldCall
 
 CLOSING_PATIENCE = 5.0
 """Seconds that closing waits for Steps that are still open."""
@@ -88,7 +86,6 @@ class Thread:
         settings = settings.overridden(self._overrides)
         self._journal = journal
         self._origins = origins or Origins()
-        self._accounting = accounting
         self._settings = settings
         self._clock = clock
         self._notices = Notices()
@@ -109,15 +106,15 @@ class Thread:
             asking=self._asking,
             keeps=self._goes_on,
         )
+        self._closing = anyio.Event()
+        self._closed = anyio.Event()
+        self._room = self._turn_room(accounting)
         self._requests = DirectRequests(self._servers.holding, Desk(self._asking))
         self._resources = ResourceClient(self._servers.latest)
         self._skills: dict[str, Skills] = {}
-        self._tasks: anyio.abc.TaskGroup | None = None
         self._turn: Turn | None = None
         self._beginning = anyio.Lock()
         self._compacting: anyio.CancelScope | None = None
-        self._closing = anyio.Event()
-        self._closed = anyio.Event()
 
     def __repr__(self) -> str:
         status = "closed" if self.closed else "closing" if self._closing.is_set() else "open"
@@ -180,6 +177,10 @@ class Thread:
         """
         return self._skills.setdefault(server, Skills(self._resources, server))
 
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
     def reports(self) -> tuple[ServerReport, ...]:
         """The state of each configured server; nothing is started by asking (CON-16)."""
         return self._servers.reports()
@@ -196,6 +197,10 @@ class Thread:
         generator when leaving it early (contextlib.aclosing).
         """
         return self._journal.subscribe(after=after)
+
+    def notify(self, notice: Notice) -> None:
+        """Tell all who listen to the Thread."""
+        self._notices.publish(notice)
 
     def notices(self) -> NoticeStream:
         """Deltas, progress and server states from now on: transient, may lag, never the authority."""
@@ -284,7 +289,7 @@ class Thread:
             max_steps=max_steps,
             compact_at=self._settings.compact_at,
         )
-        turn = Turn(new_id(self._clock), request, self)
+        turn = Turn(new_id(self._clock), request, self._room)
         async with self._beginning:
             tasks = await self._begin_turn(
                 TurnStarted(turn_id=turn.id, input=parts, model=chosen.name),
@@ -312,7 +317,7 @@ class Thread:
         error: str | None
         status, error = "failed", "the block of the step raised"
         try:
-            async with self.open_step(turn_id) as step:
+            async with self._room.open_step(turn_id) as step:
                 yield step
             status, error = "completed", None
         except anyio.get_cancelled_exc_class():
@@ -371,7 +376,7 @@ class Thread:
         try:
             with scope:
                 fact = await compacted(
-                    chosen, self._journal.entries, instructions=instructions, origins=self.origins_checkpoint()
+                    chosen, self._journal.entries, instructions=instructions, origins=self._origins.checkpoint()
                 )
                 await self._journal.record(fact)
                 return fact.summary
@@ -430,47 +435,6 @@ class Thread:
         if self._journal.open_turn is None:
             self._adopt_overrides()
 
-    # ---- what a turn needs of its Thread
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
-
-    @property
-    def clock(self) -> Clock:
-        return self._clock
-
-    def notify(self, notice: Notice) -> None:
-        self._notices.publish(notice)
-
-    def origins_checkpoint(self) -> JsonObject:
-        return self._origins.checkpoint()
-
-    def count_uses(self, rollout_ids: Sequence[str]) -> None:
-        if self._accounting is not None and self._tasks is not None and rollout_ids:
-            self._tasks.start_soon(self._accounting.count, rollout_ids, name="memory uses")
-
-    @asynccontextmanager
-    async def open_step(self, turn_id: str) -> AsyncIterator[Step]:
-        """Capture what there is now, and hold it while the block runs (CAT-6)."""
-        self._refuse_if_closing()
-        async with self._servers.leased() as snapshot:
-            binding = bind(self.id, turn_id, new_id(self._clock), snapshot, self._servers.pending)
-            captured = StepCaptured(
-                turn_id=turn_id,
-                step_id=binding.step_id,
-                generation=snapshot.generation,
-                revision=snapshot.catalog.revision,
-                tools=tuple(spec.name for spec in binding.tools),
-                pending=binding.pending,
-            )
-            await self._journal.record(captured)
-            step = Step(binding, self._caller)
-            try:
-                yield step
-            finally:
-                step.end()
-
     # ---- its life, run by the Host
 
     async def run(
@@ -486,7 +450,7 @@ class Thread:
         failure: InterlockError | None = None
         try:
             async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
+                self._room.tasks = tasks
                 try:
                     await self._servers.open(self._settings.servers)
                     if birth is not None:
@@ -502,13 +466,25 @@ class Thread:
                         await self._wind_up()
                     tasks.cancel_scope.cancel()
         finally:
-            self._tasks = None
+            self._room.tasks = None
         if failure is not None:
             raise failure
 
     def left(self) -> None:
         """Nothing is left of the Thread, its claim included: whoever waits in `close` may go on."""
         self._closed.set()
+
+    def _turn_room(self, accounting: Accounting | None) -> ThreadRoom:
+        return ThreadRoom(
+            journal=self._journal,
+            clock=self._clock,
+            notices=self._notices,
+            servers=self._servers,
+            caller=self._caller,
+            origins=self._origins,
+            accounting=accounting,
+            asked_to_close=self._closing.is_set,
+        )
 
     async def _wind_up(self) -> None:
         """Inside out: no new Steps, questions are withdrawn, calls and the turn end, connections close."""
@@ -529,8 +505,8 @@ class Thread:
 
     async def _begin_turn(self, start: TurnStarted, *more: Event) -> anyio.abc.TaskGroup:
         self._refuse_if_busy("start a turn in")
-        assert self._tasks is not None  # noqa: S101 -- set before anybody gets the Thread, until it is closed
-        tasks = self._tasks
+        tasks = self._room.tasks
+        assert tasks is not None  # noqa: S101 -- set before anybody gets the Thread, until it is closed
         with anyio.CancelScope(shield=True):  # a start that may be stored is seen through to its end
             await self._journal.record_all((start, *more))
         return tasks
@@ -543,17 +519,10 @@ class Thread:
 
     async def _go_on(self, tasks: anyio.abc.TaskGroup) -> None:
         """Go on with the turn whose calls wait for people since another host ran it (QST-9)."""
-        turn = turn_to_go_on_with(self._journal, self, lambda: self._settings)
+        turn = turn_to_go_on_with(self._journal, self._room, lambda: self._settings)
         if turn is not None:
             self._turn = turn
             await tasks.start(self._run_turn, turn, name=f"turn {turn.id}")
-
-    async def take_up(self, held: HeldCall, *, waiting: Callable[[], None]) -> None:
-        asked = {question.id for question in self._journal.facts.open_questions}
-        await self._caller.take_up(held, asked, lambda turn_id: next_step(self, turn_id), waiting=waiting)
-
-    def missing_outputs(self, turn_id: str) -> tuple[OutputEntry, ...]:
-        return missing_outputs(self._journal, turn_id, self._settings.rules.output_limit)
 
     def _options_of(self, turn_id: str) -> TurnOptions:
         return self._turn.options if self._turn is not None and self._turn.id == turn_id else TurnOptions()
@@ -584,7 +553,7 @@ class Thread:
 
     def _refuse_if_busy(self, action: str) -> None:
         """What changes the history does not begin while something else does."""
-        self._refuse_if_closing()
+        self._room.refuse_if_closing()
         self._journal.refuse_if_failed()
         if self._journal.open_turn is not None:
             raise InvalidRequest(
@@ -593,7 +562,3 @@ class Thread:
             )
         if self._compacting is not None:
             raise InvalidRequest(f"cannot {action} thread {self.id}: it is being compacted; wait for the end of that")
-
-    def _refuse_if_closing(self) -> None:
-        if self._closing.is_set():
-            raise InvalidRequest(f"thread {self.id} is closed; resume it to go on")
