@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -202,7 +203,8 @@ async def test_without_pidfd_a_thread_waits_for_the_exit(monkeypatch: pytest.Mon
 HOST = """
 import sys
 sys.path.insert(0, {root!r})
-import anyio, os
+import anyio, os, time
+from interlock.connections.ledger import LEDGER
 from interlock.connections.process import start_process
 from tests.connections.servers import scripted
 from tests.connections.test_process import forked
@@ -225,8 +227,8 @@ def host(how: dict[str, object], then: str = "") -> "subprocess.Popen[str]":
 async def announced(process: "subprocess.Popen[str]") -> list[int]:
     assert process.stdout is not None
     with anyio.fail_after(60):
-        await anyio.wait_readable(process.stdout.fileno())
-    return [int(word) for word in process.stdout.readline().split()]
+        line = await anyio.to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)
+    return [int(word) for word in line.split()]
 
 
 @requirement("CON-5")
@@ -241,9 +243,84 @@ async def test_a_killed_host_leaves_neither_child_nor_grandchild(how: dict[str, 
 
 
 @requirement("CON-5")
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can tell that the pipe is held by a copy only")
+async def test_a_copy_of_a_killed_host_does_not_protect_its_servers(settled: bool) -> None:
+    then = "settled = LEDGER._write('.\\n')" if settled else "pass"
+    copied = "copy = os.fork(); copy or (time.sleep(60), os._exit(0)); print(copy, flush=True)"
+    with host({"keep": True}, f"{then}; {copied}") as process:
+        pids = await announced(process)
+        (copy,) = await announced(process)
+        try:
+            if settled:
+                await until_interpreter(lambda: watchdogs_of(process.pid))
+            process.kill()
+            await until_gone(*pids)
+            assert alive(copy)
+        finally:
+            os.kill(copy, signal.SIGKILL)
+
+
+async def test_the_watchdog_of_a_host_that_is_dead_already_waits_for_nothing() -> None:
+    commands, held = os.pipe()
+    os.write(held, b"-7\n+9\n.\n")
+    not_the_parent = os.getpid()
+    try:
+        with anyio.fail_after(PATIENCE):
+            watching = partial(watchdog.watch, commands, not_the_parent, ["+7", "+8"])
+            assert await anyio.to_thread.run_sync(watching, abandon_on_cancel=True) == {8, 9}
+    finally:
+        os.close(held)
+        os.close(commands)
+
+
+async def test_the_watchdog_becomes_an_interpreter_and_knows_what_was_said_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger, "SETTLED", 0.0)
+    before = children()
+    child = start_process("git", transport())
+    (guard,) = children() - before - {child.pid}
+    await until_interpreter(lambda: [guard])
+    with anyio.fail_after(PATIENCE):
+        while f"+{child.pid}" not in words_of(guard):  # noqa: ASYNC110 - it tells nobody of its change
+            await anyio.sleep(0.01)
+    await end_process(child)
+
+
+async def test_where_there_is_no_shell_the_watchdog_is_an_interpreter_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_shell(command: list[str], **options: object) -> "subprocess.Popen[bytes]":
+        if command[0] == "/bin/sh":
+            raise FileNotFoundError(command[0])
+        return started(command, **options)
+
+    started: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", without_shell)
+    before = children()
+    child = start_process("git", transport())
+    assert [is_interpreter(pid) for pid in children() - before - {child.pid}] == [True]
+    await end_process(child)
+
+
+def is_interpreter(pid: int) -> bool:
+    return os.path.samefile(f"/proc/{pid}/exe", sys.executable)
+
+
+def words_of(pid: int) -> list[str]:
+    """The command line of a process; empty in the middle of its change."""
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+async def until_interpreter(watchdogs: Callable[[], list[int]]) -> None:
+    with anyio.fail_after(PATIENCE):
+        while not any(map(is_interpreter, watchdogs())):  # noqa: ASYNC110 - it tells nobody of its change
+            await anyio.sleep(0.01)
+
+
+@requirement("CON-5")
 async def test_what_a_host_left_that_died_with_its_watchdog_is_ended_at_the_next_start(home: Path) -> None:
     # The host kills its own watchdog first, as the end of a whole control group would.
-    with host({"keep": True}, "from interlock.connections.ledger import LEDGER; LEDGER._watchdog.kill()") as process:
+    with host({"keep": True}, "LEDGER._watchdog.kill()") as process:
         pids = await announced(process)
         await until_gone(*watchdogs_of(process.pid))
         process.kill()
@@ -256,7 +333,7 @@ async def test_what_a_host_left_that_died_with_its_watchdog_is_ended_at_the_next
 def watchdogs_of(pid: int) -> list[int]:
     """Processes of the host whose command line is the watchdog's."""
     mine = [child for child, row in watchdog.processes().items() if row[0] == pid]
-    return [child for child in mine if b"watchdog" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in mine if "watchdog" in " ".join(words_of(child))]
 
 
 def test_a_number_used_again_is_never_killed(home: Path) -> None:

@@ -6,6 +6,7 @@ Never: ends a process that it cannot tell from a later one with the same number,
     read-only (then only the watchdog protects).
 """
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -16,6 +17,11 @@ from functools import cache
 from pathlib import Path
 
 from interlock.connections import watchdog
+from interlock.connections.callbacks import callback_context
+
+SETTLED = 1.0
+"""Seconds after which a watchdog that began as a shell becomes what it is for good: no start of servers that began with
+it should still need the core."""
 
 
 def processes_folder() -> Path:
@@ -46,10 +52,11 @@ def namespace() -> str:
 
 
 class Ledger:
-    """The server processes of this host. All methods are quick and synchronous; use it from one thread."""
+    """The server processes of this host. All methods are quick and synchronous; use it from one thread, on a loop."""
 
     def __init__(self) -> None:
         self._watchdog: subprocess.Popen[bytes] | None = None
+        self._settling: asyncio.TimerHandle | None = None
         self._servers: dict[int, Path] = {}
         self._swept: set[Path] = set()
 
@@ -89,12 +96,28 @@ class Ledger:
         if self._watchdog is None or self._watchdog.poll() is not None:
             self._stop_watchdog()
             self._watchdog = _start_watchdog()
+            loop = asyncio.get_running_loop()
+            self._settling = loop.call_later(SETTLED, self._write, ".\n", context=callback_context())
             line = "".join(f"+{pid}\n" for pid in self._servers)
+        self._write(line)
+
+    def _write(self, line: str) -> None:
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with suppress(OSError):
                 self._watchdog.stdin.write(line.encode())
 
+    def forked(self) -> None:
+        """Called in a copy of this process: it has no servers, and must not hold the pipe whose end means ours."""
+        if self._watchdog is not None and self._watchdog.stdin is not None:
+            self._watchdog.stdin.close()
+            self._watchdog.returncode = 0  # it is nobody that this copy could wait for
+        self._watchdog = self._settling = None
+        self._servers = {}
+
     def _stop_watchdog(self) -> None:
+        if self._settling is not None:
+            self._settling.cancel()
+            self._settling = None
         if self._watchdog is not None:
             self._watchdog.kill()  # nothing is left for it to do, and it may still be starting
             self._watchdog.wait()
@@ -104,21 +127,23 @@ class Ledger:
 
 
 def _start_watchdog() -> subprocess.Popen[bytes] | None:
+    """The watchdog as a shell that becomes an interpreter; where there is no shell, the interpreter at once."""
     if not sys.executable:
         return None
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={},
-            bufsize=0,
-            start_new_session=True,
-        )
-    except OSError:
-        return None
+    interpreter = [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid())]
+    for command in (["/bin/sh", "-c", watchdog.WAITING, "watchdog", *interpreter], interpreter):
+        with suppress(OSError):
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={},
+                bufsize=0,
+                start_new_session=True,
+            )
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,3 +234,5 @@ def _lives(pid: int, started: str, table: dict[int, watchdog.Row]) -> bool:
 
 LEDGER = Ledger()
 """The one ledger of this process."""
+
+os.register_at_fork(after_in_child=LEDGER.forked)

@@ -5,6 +5,9 @@ Owns: reading the process table, telling a process from a later one with its num
 Never: imports anything but a few small modules of the standard library: the watchdog is this
     very file, run in a bare interpreter (8 MiB, 20 ms, once a host and not once a server).
 
+For its first moments the watchdog is a shell (`WAITING`, 1 ms), which becomes the interpreter when the host says that
+its start is over, or dies: the interpreter's own start would take a core from the servers that start at the same time.
+
 Why a watchdog and not PR_SET_PDEATHSIG: that signal reaches the child but not the grandchild, comes when the parent
 *thread* ends and not the process, needs a launcher before every server, and exists on Linux only.
 """
@@ -19,6 +22,14 @@ from contextlib import suppress
 
 GRACE_AFTER_HOST = 1.0
 """Seconds that servers get to go by themselves after their host was killed, and again after SIGTERM."""
+
+WAITING = """
+trap "" HUP INT TERM
+while read -r line && [ "$line" != . ]; do seen="$seen $line"; done
+exec "$@" $seen
+"""
+"""What a POSIX shell does until it is replaced by this file: it keeps the host's lines until a line that is a dot, or
+until the host is gone, and hands them on as arguments. Lines after the dot stay in the pipe (`read` takes one line)."""
 
 Identity = tuple[int, str]
 """A process id with its start time: never equal for two processes of one boot."""
@@ -150,27 +161,38 @@ def _families(leaders: set[int], known: set[Identity]) -> set[Identity]:
     return living(known, table).union(*(family(leader, table) for leader in leaders))
 
 
-def watch(commands: int, host: int) -> set[int]:
-    """Follow the host's lines `+pid` and `-pid` until it closes the pipe or dies; the servers that it had then."""
+def watch(commands: int, host: int, seen: Iterable[str] = ()) -> set[int]:
+    """Follow the host's lines `+pid` and `-pid` until it closes the pipe or dies; the servers that it had then.
+
+    `seen` are lines that were read before. `host` is our parent, else it is dead already.
+    """
     servers: set[int] = set()
+    for line in seen:
+        _follow(line, servers)
     sources = [commands]
     with suppress(AttributeError, OSError):
         sources.append(os.pidfd_open(host))  # sees a killed host even if a stray fork of it holds the pipe open
     rest = b""
     while True:
-        ready, _, _ = select.select(sources, [], [])
+        dead = os.getppid() != host
+        ready, _, _ = select.select(sources, [], [], 0 if dead else None)
         chunk = os.read(commands, 65536) if commands in ready else b""
         if not chunk:
             return servers
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            (servers.add if line[:1] == b"+" else servers.discard)(int(line[1:]))
+        *whole, rest = (rest + chunk).split(b"\n")
+        for words in whole:
+            _follow(words.decode(), servers)
+
+
+def _follow(line: str, servers: set[int]) -> None:
+    if line != ".":
+        (servers.add if line[:1] == "+" else servers.discard)(int(line[1:]))
 
 
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # whatever ends the host must not end its watchdog before it
-    end_orphans(watch(0, int(sys.argv[1])))
+    end_orphans(watch(0, int(sys.argv[1]), sys.argv[2:]))
 
 
 if __name__ == "__main__":
