@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 
+from interlock.connections.bell import Once
 from interlock.connections.session import OnNotification, Session, SessionHandlers
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
@@ -47,7 +48,7 @@ class FakeSession(Session):
         self.info = ServerInfo(name="zoo", version="1")
         self.capabilities = CAPABILITIES
         self.instructions = "be kind"
-        self.ended = anyio.Event()
+        self.ended = Once()
         self._failure: ServerFailed | None = None
         self.noted: list[tuple[str, str]] = []
         self.asked: list[tuple[str, JsonObject]] = []

@@ -1,9 +1,11 @@
 """The bell: all who wait are woken, nobody else, and nothing is remembered."""
 
+from math import inf
+
 import anyio
 import pytest
 
-from interlock.connections.bell import Bell
+from interlock.connections.bell import Bell, Once, first_of
 
 pytestmark = pytest.mark.anyio
 
@@ -43,3 +45,25 @@ async def test_who_gives_up_waiting_leaves_the_others_waiting() -> None:
             await bell.next_ring()
         bell.ring()
     assert woken == ["stayed"]
+
+
+async def test_whichever_happens_first_ends_the_wait_and_leaves_nobody_waiting_at_the_other() -> None:
+    one, other = Once(), Once()
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(first_of, one, other)
+        await anyio.wait_all_tasks_blocked()
+        other.set()
+    assert (one.is_set(), other.is_set(), one._waiting) == (False, True, [])
+    await first_of(one, other)  # what has happened is not waited for
+
+
+async def test_a_wait_ends_at_its_deadline_at_the_latest() -> None:
+    once, bell = Once(), Bell()
+    await once.wait(anyio.current_time())
+    await bell.next_ring(anyio.current_time() - 1)
+    assert not once.is_set()
+    with anyio.move_on_after(0) as waiting:
+        await once.wait(inf)
+    assert waiting.cancelled_caught

@@ -20,7 +20,7 @@ from interlock.connections.notices import ChangeKind, Listeners, OnChange, chang
 from interlock.connections.outputs import Outputs
 from interlock.connections.session import OnNotification, Session
 from interlock.connections.subscriptions import Subscriptions, advertises
-from interlock.connections.supervisor import Supervisor
+from interlock.connections.supervisor import Companion, Supervisor
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
@@ -283,9 +283,9 @@ class SupervisedConnection:
         with session.paused() if session is not None else nullcontext():
             return await answer_request(self.server, params, self._asker.in_flight, self.supervisor.handlers.respondent)
 
-    async def _accompany(self, session: Session) -> None:
+    def _accompany(self, session: Session) -> Companion | None:
         self._sessions += 1
-        await self._subscriptions.run(session, first=self._sessions == 1)
+        return self._subscriptions.accompanying(session, first=self._sessions == 1)
 
     def _before(self, theirs: OnNotification | None) -> OnNotification:
         """A handler that hears every notification before `theirs` does."""

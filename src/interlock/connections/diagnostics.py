@@ -15,6 +15,8 @@ LONGEST_EXAMPLE = 200
 def printable(text: str, limit: int = LONGEST_EXAMPLE) -> str:
     """The beginning of `text` with everything that could steer a terminal written as an escape."""
     cut = text[:limit] + ("…" if len(text) > limit else "")
+    if cut.isprintable():
+        return cut
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 

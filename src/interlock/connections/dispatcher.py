@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import anyio
 import anyio.abc
 
+from interlock.connections.bell import Once
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Channel
 from interlock.connections.diagnostics import Diagnostics, printable
@@ -76,7 +77,7 @@ class Dispatcher:
         self.channel = channel
         self.diagnostics = Diagnostics(mask)
         self.requests = ServerRequests(on_request or {}, self._post, self.diagnostics, farewells or {})
-        self.over = anyio.Event()
+        self.over = Once()
         self.failure: ServerFailed | None = None
         """Why the connection is over; None while it lives."""
         self._server = server
@@ -193,8 +194,7 @@ class Dispatcher:
     async def _reason_not_sent(self, error: ServerFailed, timeout: float | None) -> ServerFailed:
         """A broken pipe is the first sign of an end whose reason (exit status, last words) is known a moment later."""
         if error.kind == "lost":
-            with anyio.move_on_after(END_WAIT if timeout is None else min(END_WAIT, timeout)):
-                await self.over.wait()
+            await self.over.wait(self._loop.time() + (END_WAIT if timeout is None else min(END_WAIT, timeout)))
         return error if self.failure is None else self._over("none")
 
     async def notify(

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Generic, TypeVar
 
-import anyio
+from interlock.connections.bell import Once
 
 Answer = TypeVar("Answer")
 
@@ -21,9 +21,9 @@ class Flight(Generic[Answer]):
     """
 
     def __init__(self) -> None:
-        self._landed: anyio.Event | None = None
-        self._answers: dict[anyio.Event, Answer] = {}
-        self._waiting: dict[anyio.Event, int] = {}
+        self._landed: Once | None = None
+        self._answers: dict[Once, Answer] = {}
+        self._waiting: dict[Once, int] = {}
 
     def outdated(self) -> None:
         """Who comes from now on does not join what is under way."""
@@ -39,8 +39,7 @@ class Flight(Generic[Answer]):
         while (landed := self._landed) is not None:
             self._waiting[landed] = self._waiting.get(landed, 0) + 1
             try:
-                with anyio.CancelScope(deadline=deadline):
-                    await landed.wait()
+                await landed.wait(deadline)
                 if not landed.is_set():
                     raise TimeoutError
                 if landed in self._answers:
@@ -50,7 +49,7 @@ class Flight(Generic[Answer]):
         return await self._lead(operation)
 
     async def _lead(self, operation: Callable[[], Awaitable[Answer]]) -> Answer:
-        landed = self._landed = anyio.Event()
+        landed = self._landed = Once()
         try:
             answer = await operation()
             if landed in self._waiting:
@@ -61,7 +60,7 @@ class Flight(Generic[Answer]):
                 self._landed = None
             landed.set()
 
-    def _left(self, landed: anyio.Event) -> None:
+    def _left(self, landed: Once) -> None:
         self._waiting[landed] -= 1
         if not self._waiting[landed]:
             del self._waiting[landed]

@@ -269,9 +269,7 @@ class _Negotiation:
                 f"answered initialize with protocol version {excerpt(agreed, 100)}; known here are {known}",
                 "unsupported",
             )
-        with anyio.move_on_after(self._seconds()):
-            written = {headers.PROTOCOL_VERSION: agreed}
-            await self._dispatcher.notify("notifications/initialized", headers=written)
+        await self._dispatcher.notify("notifications/initialized", headers={headers.PROTOCOL_VERSION: agreed})
         return Negotiated(
             era="handshake",
             protocol_version=agreed,

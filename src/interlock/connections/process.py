@@ -20,7 +20,9 @@ from typing import IO
 import anyio
 
 from interlock.connections import watchdog
+from interlock.connections.bell import Once
 from interlock.connections.callbacks import callback_context
+from interlock.connections.clock import now
 from interlock.connections.ledger import LEDGER
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.secret import Secret, reveal
@@ -72,7 +74,7 @@ class ServerProcess:
     """A running server. Its pipes are non-blocking; every method runs on the loop that started it."""
 
     process: subprocess.Popen[bytes]
-    exited: anyio.Event = field(default_factory=anyio.Event)
+    exited: Once = field(default_factory=Once)
     status: ExitStatus | None = None
 
     @property
@@ -109,8 +111,7 @@ class ServerProcess:
 
     async def gone(self, seconds: float) -> bool:
         """Wait for the exit, at most so long."""
-        with anyio.move_on_after(seconds):
-            await self.exited.wait()
+        await self.exited.wait(now() + seconds)
         return self.exited.is_set()
 
 

@@ -309,8 +309,7 @@ def _may_be_legacy_sse(error: ServerFailed) -> bool:
 async def _end_behind(error: ServerFailed, dispatcher: Dispatcher) -> ServerFailed:
     """The end of the process, where a message could not be sent because of it: its exit status tells more."""
     if error.kind in ("unavailable", "lost"):
-        with anyio.move_on_after(END_PATIENCE):
-            await dispatcher.over.wait()
+        await dispatcher.over.wait(now() + END_PATIENCE)
         return dispatcher.failure or error
     return error
 

@@ -18,7 +18,7 @@ import anyio
 import anyio.abc
 import orjson
 
-from interlock.connections.bell import Bell
+from interlock.connections.bell import Bell, Once
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Receiver
 from interlock.connections.diagnostics import printable
@@ -67,7 +67,7 @@ class StdioChannel:
     async def run(
         self, receiver: Receiver, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        over = anyio.Event()  # stdout ended, or the process did
+        over = Once()  # stdout ended, or the process did
         child = self._child = start_process(self._server, self._transport, over.set)
         self._writer = _PipeWriter(child.stdin, over.set)
         output = _MessageReader(child.stdout, self._server, receiver, self._line_limit, self._mask, over.set)

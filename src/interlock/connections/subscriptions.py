@@ -7,13 +7,14 @@ Never: reads anything again; after a gap in a stream it says that everything may
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, Final
 
 import anyio
 
+from interlock.connections.bell import Once
 from interlock.connections.notices import ChangeKind
 from interlock.connections.session import Session
 from interlock.connections.startup import Recovery
@@ -53,7 +54,7 @@ class Subscriptions:
         self._begun = begun
         self._recovery = recovery or Recovery()
         self._uris: Counter[str] = Counter()
-        self._uris_changed = anyio.Event()
+        self._uris_changed = Once()
         self._numbers = count(1)
         self._opening: dict[str, Callable[[], None]] = {}
 
@@ -90,6 +91,13 @@ class Subscriptions:
             if stands is not None:
                 stands()
 
+    def accompanying(self, session: Session, *, first: bool) -> Callable[[], Coroutine[Any, Any, None]] | None:
+        """What is to run beside `session`: `run`, or nothing where nothing is to be done (most servers)."""
+        self.hears_lists = session.era == "handshake"
+        if self.hears_lists and (first or not self._uris):
+            return None
+        return partial(self.run, session, first=first)
+
     async def run(self, session: Session, *, first: bool) -> None:
         """Keep the subscriptions of `session` for as long as it lives; cancelled with it.
 
@@ -106,7 +114,7 @@ class Subscriptions:
     def _changed(self, changed: bool) -> bool:
         if changed:
             self._uris_changed.set()
-            self._uris_changed = anyio.Event()
+            self._uris_changed = Once()
         return changed
 
     async def _subscribe_again(self, session: Session) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 import anyio
 
-from interlock.connections.bell import Bell
+from interlock.connections.bell import Bell, Once, first_of
 from interlock.connections.clock import now
 from interlock.connections.session import Session, SessionHandlers, open_session
 from interlock.connections.startup import Recovery, State
@@ -53,7 +53,8 @@ WAITING: Final = frozenset({ServerStatus.FAILED, ServerStatus.AUTHENTICATION_REQ
 Listener = Callable[[], None]
 
 
-Companion = Callable[[Session], Coroutine[Any, Any, None]]
+Companion = Callable[[], Coroutine[Any, Any, None]]
+"""What runs beside one session, and is cancelled with it."""
 
 
 class Opener(Protocol):
@@ -88,8 +89,8 @@ class Supervisor:
         self.handlers = handlers
         self.used = False
         """Set by who sends a request of a caller: the life of this session was not in vain."""
-        self.companion: Companion | None = None
-        """Runs beside each session, and is cancelled with it."""
+        self.companion: Callable[[Session], Companion | None] = lambda session: None
+        """Called with each session that became ready, for what is to run beside it."""
         self._opener = opener
         self._recovery = recovery or Recovery()
         self._randomness = randomness
@@ -105,7 +106,8 @@ class Supervisor:
         self._vain_lives = 0
         self._listeners: list[Listener] = []
         self._changed = Bell()
-        self._over = anyio.Event()
+        self._over = Once()
+        self._asked_to_close = Once()
         self._closing = False
         self._scope: anyio.CancelScope | None = None
 
@@ -172,8 +174,7 @@ class Supervisor:
         deadline = now() + min(timeout, self.config.startup_timeout + SLACK)
         while (session := self.session) is None:
             self._refuse_if_hopeless(deadline)
-            with anyio.CancelScope(deadline=deadline):
-                await self._changed.next_ring()
+            await self._changed.next_ring(deadline)
             if now() >= deadline and self.session is None:
                 raise self._refusal("deadline", self._why_late())
         return session
@@ -193,6 +194,7 @@ class Supervisor:
     def close(self) -> None:
         """Ask the owner to end the session and itself; from any task, at once, any number of times."""
         self._closing = True
+        self._asked_to_close.set()
         self._interrupt()
         self._tell()
 
@@ -230,9 +232,9 @@ class Supervisor:
             with self._interruptible():
                 async with AsyncExitStack() as stack:
                     session = await self._first_contact(stack, began + self.config.startup_timeout)
+                    self._scope = None  # from here on it is closed in peace, not cancelled
                     self._became_ready(session, began)
-                    with self._interruptible():
-                        await self._accompanied(session)
+                    await self._accompanied(session)
                     self._left(session)
         except ServerFailed as error:
             self._broke(error)
@@ -241,11 +243,14 @@ class Supervisor:
             self._broke(self._refusal("unavailable", f"the host failed to handle it ({type(error).__name__})"))
 
     async def _accompanied(self, session: Session) -> None:
-        """Wait for the session's end, with the companion beside it."""
+        """Wait for the session's end, or for `close`, with the companion beside it."""
+        companion = self.companion(session)
+        if companion is None:
+            await first_of(session.ended, self._asked_to_close)
+            return
         async with anyio.create_task_group() as tasks:
-            if self.companion is not None:
-                tasks.start_soon(self.companion, session)
-            await session.ended.wait()
+            tasks.start_soon(companion)
+            await first_of(session.ended, self._asked_to_close)
             tasks.cancel_scope.cancel()
 
     async def _first_contact(self, stack: AsyncExitStack, deadline: float) -> Session:
@@ -337,11 +342,8 @@ class Supervisor:
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """What runs inside is given up when somebody calls `close` (or `retry`, during a wait).
-
-        After an inner context the outer one is no longer interruptible: a session that was ready is closed in
-        peace, not cancelled.
-        """
+        """What runs inside is given up when somebody calls `close` (or `retry`, during a wait), as long as it is
+        `_scope`."""
         with anyio.CancelScope() as scope:
             self._scope = scope
             if self._closing:
