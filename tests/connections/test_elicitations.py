@@ -385,24 +385,24 @@ def test_a_question_of_an_older_server_is_attributed_as_far_as_honesty_allows(
     running: list[Person | None], respondent: int | None, facts: tuple[str | None, str | None, str]
 ) -> None:
     in_flight = InFlight()
-    stack = [in_flight.one(person) for person in running]
-    for each in stack:
-        each.__enter__()
+    numbers = [in_flight.begin(person) for person in running]
 
     who, known = in_flight.attributed(asked_by(), None)
 
     assert who is (None if respondent is None else running[respondent])
     assert (known.call_id, known.turn_id, known.certainty) == facts
-    for each in stack:
-        each.__exit__(None, None, None)
+    for number in numbers:
+        in_flight.end(number)
     assert in_flight.attributed(asked_by(), None)[1].call_id is None
 
 
 @requirement("QST-11")
 def test_what_comes_on_the_stream_of_a_request_belongs_to_it_whatever_else_is_in_flight() -> None:
     in_flight, one, other = InFlight(), Person("c1", "t1"), Person("c2", "t1")
-    with in_flight.one(one), in_flight.one(other):
-        who, known = in_flight.attributed(asked_by(), other)
+    in_flight.begin(one)
+    in_flight.begin(other)
+
+    who, known = in_flight.attributed(asked_by(), other)
 
     assert who is other
     assert (known.call_id, known.turn_id, known.certainty) == ("c2", "t1", "known")

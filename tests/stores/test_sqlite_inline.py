@@ -1,17 +1,21 @@
 """Small writes at once, on the event loop's own thread: when, and when not."""
 
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from interlock.stores import sqlite_inline
 from interlock.stores.sqlite import SqliteStore, open_sqlite
-from interlock.stores.sqlite_inline import LARGEST, TO_THE_THREAD, Done, InlineWriter
+from interlock.stores.sqlite_inline import COPY_AFTER, LARGEST, LONGEST_LOG, Done, InlineWriter
+from interlock.stores.sqlite_writer import SqliteWriter
+from interlock.vocabulary.errors import StorageFailed
 from interlock.vocabulary.event import Event, ThreadNamed, ThreadStarted
 from tests.stores.test_store import call, stored_in
 
@@ -85,14 +89,37 @@ async def test_a_small_event_does_not_overtake_a_large_one_that_waits(path: Path
         assert ended == ["large", "small"]
 
 
-async def test_one_write_in_many_goes_to_the_thread_so_that_the_log_does_not_grow_for_ever(path: Path) -> None:
+async def test_a_log_that_grows_is_copied_by_the_thread_and_nobody_waits(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, copy = threading.Event(), SqliteWriter._copy
+
+    def copy_and_tell(writer: SqliteWriter) -> None:
+        copy(writer)
+        copied.set()
+
+    monkeypatch.setattr(SqliteWriter, "_copy", copy_and_tell)
     async with open_sqlite(path) as store:
         commits = commits_of_the_thread(store)
         await store.append("a", [ThreadStarted()], after=0, at=0)
-        for number in range(1, 1 + 3 * TO_THE_THREAD):
-            await store.append("a", [named("x" * 10_000)], after=number, at=0)
-        assert commits() == 3
-        assert sizes(path)["interlock.db-wal"] < sizes(path)["interlock.db"]
+        for number in range(1, 1 + COPY_AFTER // (LARGEST // 2)):
+            await store.append("a", [named("x" * (LARGEST // 2))], after=number, at=0)
+        await anyio.to_thread.run_sync(copied.wait)
+        assert commits() == 0
+        assert sizes(path)["interlock.db"] > COPY_AFTER // 2
+
+
+async def test_a_log_that_is_never_copied_whole_makes_a_write_wait_for_the_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteWriter, "_copy", lambda _: None)
+    async with open_sqlite(path) as store:
+        commits = commits_of_the_thread(store)
+        await store.append("a", [ThreadStarted()], after=0, at=0)
+        for number in range(1, 1 + 3 * LONGEST_LOG // LARGEST):
+            await store.append("a", [named("x" * (LARGEST - 100))], after=number, at=0)
+        assert commits() >= 2
+        assert sizes(path)["interlock.db-wal"] < 2 * LONGEST_LOG
 
 
 def test_two_writes_in_a_row_that_were_slow_are_followed_by_a_rest(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,13 +155,26 @@ def test_a_write_that_fails_leaves_nothing_and_is_left_to_the_thread(path: Path)
         assert writer.try_now(lambda connection: connection.execute(insert).rowcount, 1) == Done(1)
 
 
-def test_one_statement_is_committed_by_itself(path: Path) -> None:
-    with closing(InlineWriter(path)) as writer, closing(sqlite3.connect(path)) as reader:
-        reader.execute("CREATE TABLE numbers (number INTEGER UNIQUE)")
-        insert = "INSERT INTO numbers VALUES (1)"
-        for done in (Done(1), None):
-            assert writer.try_now(lambda connection: connection.execute(insert).rowcount, 1, one_statement=True) == done
-            assert reader.execute("SELECT count(*) FROM numbers").fetchone() == (1,)
+async def test_the_events_of_a_call_are_statements_by_themselves(path: Path) -> None:
+    async with open_sqlite(path) as store, store.claim("a"):
+        await store.append("a", [ThreadStarted()], after=0, at=0)
+        statements: list[str] = []
+        store._writer._inline._connection.set_trace_callback(statements.append)
+        await store.append("a", [call({})], after=1, at=0)
+        assert [statement.partition(" (")[0] for statement in statements] == ["INSERT INTO events"]
+        assert [stored.sequence for stored in await stored_in(store, "a")] == [1, 2]
+
+
+@pytest.mark.parametrize("meanwhile", ["INSERT INTO events VALUES ('a', 2, 0, 'x', 1, '{}')", "BEGIN IMMEDIATE"])
+async def test_the_event_of_a_call_that_cannot_be_inserted_at_once_is_left_to_the_thread(
+    path: Path, meanwhile: str
+) -> None:
+    async with open_sqlite(path, busy_timeout=0) as store, store.claim("a"):
+        await store.append("a", [ThreadStarted()], after=0, at=0)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute(meanwhile)
+            with pytest.raises(StorageFailed, match=r"somebody else wrote it|another process has locked it"):
+                await store.append("a", [call({})], after=1, at=0)
 
 
 async def test_a_write_that_is_cut_off_by_an_interrupt_leaves_no_transaction_for_the_next(path: Path) -> None:

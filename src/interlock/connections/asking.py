@@ -27,6 +27,7 @@ from interlock.connections.paging import PageWalk
 from interlock.connections.session import Session
 from interlock.connections.standstill import Deadline
 from interlock.connections.supervisor import HTTP_PAUSES, Supervisor, retryable
+from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
@@ -42,6 +43,7 @@ SHORTEST_WAIT: Final = 0.01
 Decoded = TypeVar("Decoded", covariant=True)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One request before it is sent.
@@ -226,17 +228,17 @@ class Asker:
             raise ServerFailed(text, server=self._server, kind="deadline")
         # Listing tools is what a host does by itself with every session; anything else is somebody's request.
         self._supervisor.used = self._supervisor.used or request.method != "tools/list"
+        number = self.in_flight.begin(request.respondent)
         try:
-            with self.in_flight.one(request.respondent):
-                result = await session.request(
-                    request.method,
-                    request.params,
-                    timeout=remaining,
-                    on_progress=request.on_progress,
-                    meta=request.meta,
-                    input_schema=request.input_schema,
-                    respondent=request.respondent,
-                )
+            result = await session.request(
+                request.method,
+                request.params,
+                timeout=remaining,
+                on_progress=request.on_progress,
+                meta=request.meta,
+                input_schema=request.input_schema,
+                respondent=request.respondent,
+            )
         except ServerFailed as error:
             if error.kind == "rejected" and "cursor" in request.params:
                 self.cache.drop(request.method)  # pages that belong together go together (specification: caching)
@@ -245,6 +247,8 @@ class Asker:
             if request.capability is not None and error.rpc_code == METHOD_NOT_FOUND:
                 raise self._unsupported(request.method, "it answers: method not found") from error
             raise
+        finally:
+            self.in_flight.end(number)
         return self._complete(result, request, session)
 
     def _url_required(self, error: ServerFailed, request: Request) -> InputRequired | None:

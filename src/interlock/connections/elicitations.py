@@ -5,8 +5,7 @@ Owns: which of our requests a question of a server belongs to (QST-11), the roun
 Never: reads a question, decides who is asked, or looks into a requestState.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -51,16 +50,14 @@ class InFlight:
     def __repr__(self) -> str:
         return f"<InFlight {len(self._all)}>"
 
-    @contextmanager
-    def one(self, respondent: Respondent | None) -> Iterator[None]:
-        """A request is in flight while the block runs."""
+    def begin(self, respondent: Respondent | None) -> int:
+        """A request is in flight from now on, until `end` is called with this number."""
         self._count += 1
-        number = self._count
-        self._all[number] = respondent
-        try:
-            yield
-        finally:
-            del self._all[number]
+        self._all[self._count] = respondent
+        return self._count
+
+    def end(self, number: int) -> None:
+        del self._all[number]
 
     def attributed(self, elicitation: Elicitation, within: Respondent | None) -> tuple[Respondent | None, Elicitation]:
         """The question with the call that it belongs to, as far as an older server lets us know, and who answers.

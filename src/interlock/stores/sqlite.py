@@ -36,7 +36,7 @@ from interlock.stores.sqlite_writes import (
     ListThread,
     Statements,
 )
-from interlock.stores.summary import change_of, line_of, storable
+from interlock.stores.summary import change_of, line_of, moves, storable
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.memory import MemoryUse
 from interlock.vocabulary.thread import ThreadCheckpoint
@@ -51,6 +51,9 @@ PAGE_ROWS, PAGE_CHARACTERS = 500, 1024 * 1024
 """One page of `read`: whichever bound is met first ends it."""
 
 MAXIMUM_READERS = 4
+
+_UNKNOWN = -1
+"""The sequence of no event."""
 
 _PAGE = """SELECT sequence, at, kind, version, payload FROM events
     WHERE thread_id = ? AND sequence > ? ORDER BY sequence"""
@@ -81,6 +84,7 @@ class SqliteStore:
         self._readers = sqlite_file.Readers(path, busy_timeout)
         self._reading = anyio.CapacityLimiter(MAXIMUM_READERS)
         self._engine: AsyncEngine | None = None
+        self._last: dict[str, int] = {}  # the sequence of the last event of each Thread that is claimed here
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self._path}>"
@@ -89,9 +93,15 @@ class SqliteStore:
         if not events:
             return ()
         rows = [codec.encode(event) for event in events]
-        append = Append(checked(thread_id), after, at, rows, change_of(events))
-        if not self._writer.write_now(append):
-            await self._writer.write_in_turn(append)
+        # Most events are the start or the end of a call. Nobody else writes a Thread that is claimed here: that the
+        # event before is stored is known, and that this one is not, the primary key tells.
+        follows = len(rows) == 1 and self._last.get(thread_id) == after and not moves(events[0])
+        if not (follows and self._writer.insert_now((thread_id, after + 1, at, *rows[0]))):
+            append = Append(checked(thread_id), after, at, rows, change_of(events))
+            if not self._writer.write_now(append):
+                await self._writer.write_in_turn(append)
+        if thread_id in self._last:
+            self._last[thread_id] = after + len(events)
         return numbered(thread_id, after, at, events)
 
     async def read(self, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
@@ -109,7 +119,11 @@ class SqliteStore:
     @asynccontextmanager
     async def _claim(self, thread_id: str) -> AsyncIterator[None]:
         with claim_file(sqlite_file.claims_folder(self._path), thread_id):
-            yield
+            self._last[thread_id] = _UNKNOWN
+            try:
+                yield
+            finally:
+                del self._last[thread_id]
 
     async def find(self, thread_id: str) -> ThreadRecord | None:
         from interlock.stores import index

@@ -1,6 +1,7 @@
 """Small writes at once, on the event loop's own thread, while the file is free and its disk quick.
 
-Owns: a second writing connection, and the judgement of when a write costs less than the way to a thread and back.
+Owns: a second writing connection, the judgement of when a write costs less than the way to a thread and back, and how
+    long the write-ahead log has become.
 Never: waits for a lock, takes a large write, checkpoints, or reports a failure: what it cannot do, the writer's thread
     tries again and answers for.
 
@@ -17,8 +18,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 LARGEST = 64 * 1024
 """Characters of a write: what is larger is worth a thread."""
-TO_THE_THREAD = 200
-"""One write in so many goes to the thread, whose commit copies what the log holds into the file (a checkpoint)."""
+COPY_AFTER = 4 * 1024 * 1024
+"""Bytes that the log grows until the thread is asked to copy it into the file (a checkpoint), as SQLite does by itself
+after a thousand pages. Nobody waits for it: it syncs the disk, which takes as long as a hundred writes."""
+LONGEST_LOG = 8 * COPY_AFTER
+"""Bytes from which on a write waits for the thread. A log that is written to while it is copied cannot begin anew."""
+PAGES = 8 * 1024
+"""Bytes that a small write adds to the log: a page, and now and then its neighbours."""
 SLOW, REST = 0.05, 1.0
 """Two writes in a row that took so many seconds each are followed by so many in which the loop does not wait for this
 disk. One alone says less of the disk than of a machine with too much to do, where the thread would wait even longer."""
@@ -32,6 +38,9 @@ class Done(NamedTuple, Generic[T]):
     returned: T
 
 
+_INSERT_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, ?, ?, ?, ?, ?)"
+
+
 class InlineWriter:
     """Used, like the store, on one event loop."""
 
@@ -39,39 +48,60 @@ class InlineWriter:
         self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute("PRAGMA wal_autocheckpoint = 0")
-        self._count = 0
+        self.log = 0
+        """About how many bytes the log holds that are not known to be in the file."""
+        self._asked_at = 0
         self._resting_until = 0.0
         self._was_slow = False
 
-    def try_now(
-        self, write: Callable[[sqlite3.Connection], T], size: int, *, one_statement: bool = False
-    ) -> Done[T] | None:
-        """Carry out `write` in a transaction; None: nothing was written, and it must go to the thread.
+    def insert(self, row: tuple[str, int, int, str, int, str]) -> bool:
+        """Insert one event: a statement by itself, and a transaction by itself. False: as None of `try_now`."""
+        began, size = time.monotonic(), len(row[-1])
+        if size > LARGEST or self.log > LONGEST_LOG or began < self._resting_until:
+            return False
+        try:
+            self._connection.execute(_INSERT_EVENT, row)
+        except Exception:  # as below; a statement by itself leaves no transaction
+            return False
+        self._judge(began, time.monotonic(), size)
+        return True
 
-        `one_statement`: it executes only one, which is a transaction by itself.
-        """
+    def try_now(self, write: Callable[[sqlite3.Connection], T], size: int) -> Done[T] | None:
+        """Carry out `write` in a transaction; None: nothing was written, and it must go to the thread."""
         began = time.monotonic()
-        self._count += 1
-        if size > LARGEST or began < self._resting_until or self._count % TO_THE_THREAD == 0:
+        if size > LARGEST or self.log > LONGEST_LOG or began < self._resting_until:
             return None
         try:
-            if not one_statement:
-                self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("BEGIN IMMEDIATE")
             done = Done(write(self._connection))
-            if not one_statement:
-                self._connection.execute("COMMIT")
+            self._connection.execute("COMMIT")
         except Exception:  # a lock, a full disk, a value that no column takes: the thread finds it again
             self._roll_back()
             return None
         except BaseException:  # Ctrl-C, say: what is written next must not get into a transaction that never ends
             self._roll_back()
             raise
-        ended = time.monotonic()
+        self._judge(began, time.monotonic(), size)
+        return done
+
+    def copy_is_due(self) -> bool:
+        """Whether the log should be copied now; True once for each COPY_AFTER."""
+        if self.log - self._asked_at < COPY_AFTER:
+            return False
+        self._asked_at = self.log
+        return True
+
+    def copied(self) -> None:
+        """All that the log held is in the file. Called by the thread; what is written at that moment may not count."""
+        self.log = self._asked_at = 0
+
+    def _judge(self, began: float, ended: float, size: int) -> None:
+        """Note how long a write took, and how much it was."""
+        self.log += size + PAGES
         slow = ended - began > SLOW
         if slow and self._was_slow:
             self._resting_until = ended + REST
         self._was_slow = slow
-        return done
 
     def close(self) -> None:
         self._connection.close()

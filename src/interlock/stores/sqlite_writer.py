@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from interlock.stores.outcome import Outcome
 from interlock.stores.sqlite_failures import is_busy, storage_failed
@@ -24,17 +25,20 @@ MAXIMUM_BATCH = 128
 """Writes in one transaction; bounds how long the first of them waits for the others."""
 
 
-class Write(ABC):
-    """What is to be written together. `size`: about how many characters that is. `one_statement`: as for `try_now`."""
+Order = Literal["copy", "end"]
+"""To the thread: copy the log into the file, where nobody waits for that; end."""
 
-    __slots__ = ("one_statement", "outcome", "size")
+
+class Write(ABC):
+    """What is to be written together. `size`: about how many characters that is."""
+
+    __slots__ = ("outcome", "size")
 
     outcome: Outcome[None]
     """Tells who waits for it; made by the writer when somebody has to wait."""
 
-    def __init__(self, size: int, *, one_statement: bool = False) -> None:
+    def __init__(self, size: int) -> None:
         self.size = size
-        self.one_statement = one_statement
 
     @abstractmethod
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
@@ -50,7 +54,7 @@ class SqliteWriter:
         self._connection = connection
         self._inline = InlineWriter(path)
         self._waiting = 0
-        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Write | Order] = queue.SimpleQueue()
         self._closed = False
         # A daemon: a host that is torn down without closing its store must not hang at exit, and
         # what was committed is safe.
@@ -68,11 +72,19 @@ class SqliteWriter:
             raise StorageFailed(f"cannot store an event in {self._path}: the store is closed", path=str(self._path))
         if self._waiting:  # what waits goes first: an append must not be carried out before an earlier one
             return False
-        done = self._inline.try_now(write.carry_out, write.size, one_statement=write.one_statement)
+        done = self._inline.try_now(write.carry_out, write.size)
         if done is None:
             return False
         if done.returned is not None:
             raise done.returned
+        self._copy_in_time()
+        return True
+
+    def insert_now(self, row: tuple[str, int, int, str, int, str]) -> bool:
+        """One row into `events`; False where that would have to wait or fails: then nothing was written."""
+        if self._waiting or self._closed or not self._inline.insert(row):
+            return False
+        self._copy_in_time()
         return True
 
     async def write_in_turn(self, write: Write) -> None:
@@ -89,35 +101,50 @@ class SqliteWriter:
         """Finish what waits and end the thread; blocks meanwhile."""
         if not self._closed:
             self._closed = True
-            self._queue.put(None)
+            self._queue.put("end")
         self._thread.join()
         self._inline.close()
 
+    def _copy_in_time(self) -> None:
+        if self._inline.copy_is_due():
+            self._queue.put("copy")
+
     def _run(self) -> None:
-        while batch := self._next_batch():
-            for write, result in zip(batch, self._commit(batch), strict=True):
+        while (work := self._next()) != "end":
+            if work == "copy":
+                self._copy()
+                continue
+            for write, result in zip(work, self._commit(work), strict=True):
                 with suppress(RuntimeError):  # its event loop has been closed, nobody waits any more
                     write.outcome.settle_from_thread(result)
         self._connection.close()
 
-    def _next_batch(self) -> list[Write]:
-        """At least one write, and those that wait behind it; none when the writer is to end."""
+    def _next(self) -> list[Write] | Order:
+        """An order, or at least one write and those that wait behind it."""
         batch: list[Write] = []
-        write = self._queue.get()
-        while write is not None:
-            batch.append(write)
+        work = self._queue.get()
+        while isinstance(work, Write):
+            batch.append(work)
             if len(batch) == MAXIMUM_BATCH or self._queue.empty():
                 return batch
-            write = self._queue.get()
+            work = self._queue.get()
         if batch:
-            self._queue.put(None)  # the end was met behind a batch: meet it again
-        return batch
+            self._queue.put(work)  # an order was met behind a batch: meet it again
+        return batch or work
+
+    def _copy(self) -> None:
+        """Copy the log into the file, while others write: all of it, unless somebody still reads or writes."""
+        with suppress(sqlite3.Error):  # the next commit will tell
+            _, in_log, copied = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if in_log == copied:
+                self._inline.copied()
 
     def _commit(self, batch: Sequence[Write]) -> list[StorageFailed | None]:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             results = [write.carry_out(self._connection) for write in batch]
-            self._connection.execute("COMMIT")
+            self._connection.execute("COMMIT")  # this connection copies a long log by itself (wal_autocheckpoint)
+            self._inline.copied()
             return results
         except Exception as error:  # whatever it is, those who wait are told and the thread lives on
             self._roll_back()

@@ -56,10 +56,7 @@ class Append(Write):
     __slots__ = ("after", "at", "change", "rows", "thread_id")
 
     def __init__(self, thread_id: str, after: int, at: int, rows: Sequence[Row], change: Change) -> None:
-        if len(rows) == 1:
-            super().__init__(len(rows[0].payload), one_statement=after > 0 and not change.moves)
-        else:
-            super().__init__(sum([len(row.payload) for row in rows]))
+        super().__init__(sum([len(row.payload) for row in rows]))
         self.thread_id = thread_id
         self.after = after
         self.at = at

@@ -7,7 +7,7 @@ Never: splits a public name, changes arguments itself, or looks at another Step'
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Protocol
 
 import anyio
@@ -75,7 +75,7 @@ class _Cancellable:
         self._running = running
         self._asking = asking
         self._call_id = call_id
-        self._scope = anyio.CancelScope()
+        self._scope = _scope_class()()
 
     def __enter__(self) -> anyio.CancelScope:
         self._running[self._call_id] = self._scope
@@ -85,6 +85,12 @@ class _Cancellable:
         del self._running[self._call_id]
         if kind is not None or self._scope.cancel_called:
             self._asking.withdraw_call(self._call_id)
+
+
+@cache
+def _scope_class() -> type[anyio.CancelScope]:
+    """The class of a cancel scope; `anyio.CancelScope()` looks for it each time, which takes longer than making one."""
+    return type(anyio.CancelScope())
 
 
 class Caller:

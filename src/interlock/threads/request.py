@@ -12,6 +12,7 @@ from typing import Final, NoReturn
 
 import orjson
 
+from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.json import JsonObject, JsonValue, fault
 
@@ -19,6 +20,7 @@ ARGUMENTS_LIMIT = 16 * 1024 * 1024
 """Bytes of JSON that one call may carry: far above what a model writes, below a server's usual line limit."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
     """One call as it was asked for.

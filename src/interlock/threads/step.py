@@ -10,6 +10,7 @@ from interlock.history.clip import clip_text
 from interlock.threads.call import Caller
 from interlock.threads.lifecycle import Ending
 from interlock.threads.request import read_request
+from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.conversation import OutputEntry, Part, TextPart
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.item import McpToolCallItem
@@ -18,6 +19,7 @@ from interlock.vocabulary.snapshot import Binding
 from interlock.vocabulary.tool import ToolSpec
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
     """What a call came to, under the call id it was made with.

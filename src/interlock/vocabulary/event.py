@@ -10,6 +10,7 @@ items, origins and usage are folds of events and nothing else (HIS-1, HIS-5).
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.conversation import Entry, Part, Usage
 from interlock.vocabulary.errors import Effect
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem, UserMessageItem
@@ -124,6 +125,7 @@ class MessageCompleted:
     item: UserMessageItem | AgentMessageItem
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallStarted:
     """Stored before the call's request is sent (LIF-4); `item.status` is in_progress."""
@@ -133,6 +135,7 @@ class CallStarted:
     item: McpToolCallItem
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnded:
     """Exactly one for every CallStarted (LIF-1); `item` is whole again, completed or failed."""
@@ -255,6 +258,7 @@ Event: TypeAlias = (
 )
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvent:
     """An event with its place: `at` is milliseconds since the Unix epoch."""

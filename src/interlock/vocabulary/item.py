@@ -7,6 +7,7 @@ Never: decides anything; an item is a view of stored events (HIS-5).
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.conversation import Part
 from interlock.vocabulary.errors import Effect
 from interlock.vocabulary.json import JsonObject, JsonValue
@@ -24,6 +25,7 @@ class ItemError:
     effect: Effect = "none"
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpToolCallItem:
     """One call of an MCP tool or of a resource tool. Optional facts are None when unknown.

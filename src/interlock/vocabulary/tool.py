@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.json import JsonObject, JsonValue
 
 
@@ -67,6 +68,7 @@ class ToolSpec:
     input_schema: JsonObject
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """The result of tools/call. `structured_content` None means absent or null (CAT-9).

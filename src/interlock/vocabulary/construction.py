@@ -1,0 +1,53 @@
+"""How values come into being of which every call makes several.
+
+Owns: an `__init__` for frozen dataclasses that takes a third of the time of the usual one.
+Never: changes what such a value is: a frozen dataclass with slots, compared, copied and replaced like any other.
+"""
+
+from dataclasses import MISSING, Field, fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_change_class = object.__dict__["__class__"].__set__
+
+
+def quickly_made(cls: type[T]) -> type[T]:
+    """`cls`, a frozen dataclass with slots whose fields are all given by keyword, with an `__init__` of our own.
+
+    The usual one sets every field through `object.__setattr__`, because the class refuses assignments: a call's item
+    has sixteen. Ours makes of the new object, as long as nobody else knows it, one of an open class with the same
+    slots, assigns the fields, and closes it. For an item with an `id` and an `error` (None by default) it reads:
+
+        def __init__(self, *, id, error=default_error):
+            change_class(self, opened)
+            self.id = id
+            self.error = error
+            self.__class__ = closed
+
+    Raises:
+        TypeError: the class has a field that is no plain keyword argument, or is derived from another.
+    """
+    declared = fields(cls)  # type: ignore[arg-type] # T is a dataclass
+    if cls.__bases__ != (object,) or hasattr(cls, "__post_init__") or not all(map(_is_plain, declared)):
+        raise TypeError(f"{cls.__name__} cannot be made quickly: it needs plain keyword fields and no base class")
+    names: dict[str, Any] = {f"default_{field.name}": field.default for field in declared}
+    names |= {"change_class": _change_class, "closed": cls}
+    names["opened"] = type(cls.__name__, (), {"__slots__": tuple(field.name for field in declared)})
+    parameters = ", ".join(_parameter(field) for field in declared)
+    assignments = "".join(f"    self.{field.name} = {field.name}\n" for field in declared)
+    head = f"def __init__(self, *, {parameters}):\n    change_class(self, opened)\n"
+    exec(f"{head}{assignments}    self.__class__ = closed", names)  # noqa: S102 -- names of our own dataclasses
+    made = names["__init__"]
+    made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    made.__annotations__ = cls.__init__.__annotations__
+    cls.__init__ = made  # type: ignore[method-assign] # the same parameters
+    return cls
+
+
+def _is_plain(field: Field[Any]) -> bool:
+    return field.init and field.kw_only and field.default_factory is MISSING
+
+
+def _parameter(field: Field[Any]) -> str:
+    return field.name if field.default is MISSING else f"{field.name}=default_{field.name}"
