@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from interlock.connections import convert
 from interlock.vocabulary.errors import ServerFailed
+from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.resource import ResourceRead
+from interlock.vocabulary.slices import at_once
 from interlock.vocabulary.tool import BadEntry, ToolAnnotations
 from tests.manifest import requirement
 
@@ -21,7 +24,7 @@ json_values = st.recursive(
 
 
 def bad(entry: Any, converter: Any = convert.tool, label: str = "name") -> BadEntry:
-    good, fallen = convert.decode([entry], converter, label=label)
+    good, fallen = at_once(convert.decode([entry], converter, label=label))
     assert good == []
     return fallen[0]
 
@@ -68,7 +71,7 @@ def test_a_tool_keeps_all_its_members_and_the_entry_as_it_came() -> None:
 def test_a_tool_that_cannot_be_used_falls_alone_with_a_reason_that_names_the_member(
     entry: Any, name: str, reason: str
 ) -> None:
-    good, fallen = convert.decode([entry, {"name": "good", "inputSchema": OBJECT}], convert.tool)
+    good, fallen = at_once(convert.decode([entry, {"name": "good", "inputSchema": OBJECT}], convert.tool))
     assert [tool.name for tool in good] == ["good"]
     assert fallen == [BadEntry(name=name, reason=reason)]
 
@@ -108,7 +111,7 @@ def test_a_stateless_tool_with_an_invalid_header_annotation_falls_alone() -> Non
 
 
 def test_bad_entries_are_counted_over_the_whole_listing() -> None:
-    _, fallen = convert.decode([1, 2], convert.tool, first=100)
+    _, fallen = at_once(convert.decode([1, 2], convert.tool, first=100))
     assert [entry.name for entry in fallen] == ["#101", "#102"]
 
 
@@ -157,19 +160,23 @@ def test_a_template_needs_its_uri_template() -> None:
     assert convert.resource_template({"uriTemplate": "zoo://{id}", "name": "a"}).uri_template == "zoo://{id}"
 
 
+def resource_read(result: JsonObject, *, server: str) -> ResourceRead:
+    return at_once(convert.resource_read(result, server=server))
+
+
 @requirement("RES-7")
 def test_a_read_keeps_text_and_blob_as_they_came_and_in_order() -> None:
     contents = [
         {"uri": "zoo://two/a", "mimeType": "text/plain", "text": ""},
         {"uri": "zoo://two/b", "blob": "@@ not base64 @@", "_meta": {"k": 1}},
     ]
-    read = convert.resource_read({"contents": contents}, server="zoo")
+    read = resource_read({"contents": contents}, server="zoo")
     assert [(c.uri, c.text, c.blob) for c in read.contents] == [
         ("zoo://two/a", "", None),
         ("zoo://two/b", None, "@@ not base64 @@"),
     ]
     assert read.contents[1].meta == {"k": 1}
-    assert convert.resource_read({"contents": []}, server="zoo").contents == ()
+    assert resource_read({"contents": []}, server="zoo").contents == ()
 
 
 @requirement("RES-7")
@@ -177,7 +184,7 @@ def test_a_read_keeps_text_and_blob_as_they_came_and_in_order() -> None:
 def test_a_content_with_neither_text_nor_blob_fails_the_read(content: Any) -> None:
     good = {"uri": "zoo://a", "text": "x"}
     with pytest.raises(ServerFailed, match=r"contents\[1\]") as failed:
-        convert.resource_read({"contents": [good, content]}, server="zoo")
+        resource_read({"contents": [good, content]}, server="zoo")
     assert failed.value.kind == "protocol"
 
 
@@ -202,6 +209,15 @@ def test_content_that_is_no_list_of_objects_fails_with_an_unknown_effect(content
     with pytest.raises(ServerFailed, match="content") as failed:
         convert.tool_result({"content": content}, server="zoo")
     assert (failed.value.kind, failed.value.effect) == ("protocol", "unknown")
+
+
+@requirement("CON-1")
+def test_of_too_many_blocks_the_first_ones_are_kept_and_the_others_counted() -> None:
+    blocks = [{"type": "text", "text": "x"}] * (convert.MAXIMUM_BLOCKS + 2)
+    kept = convert.tool_result({"content": blocks}, server="zoo").content
+    assert kept[:-1] == tuple(blocks[: convert.MAXIMUM_BLOCKS])
+    assert kept[-1] == {"type": "text", "text": "[2 more blocks left out]"}
+    assert len(convert.tool_result({"content": blocks[2:]}, server="zoo").content) == convert.MAXIMUM_BLOCKS
 
 
 def test_an_unknown_kind_of_result_is_told_apart_in_the_stateless_era_only() -> None:
@@ -246,14 +262,12 @@ MEMBERS = ["name", "uri", "uriTemplate", "title", "description", "inputSchema", 
 @pytest.mark.parametrize("converter", CONVERTERS)
 @given(entries=st.lists(st.dictionaries(st.sampled_from(MEMBERS), json_values) | json_values, max_size=4))
 def test_any_entry_is_converted_or_falls_alone(converter: Any, entries: list[Any]) -> None:
-    good, fallen = convert.decode(entries, converter)
+    good, fallen = at_once(convert.decode(entries, converter))
     assert len(good) + len(fallen) == len(entries)
     assert all(entry.reason and entry.name for entry in fallen)
 
 
-@pytest.mark.parametrize(
-    "converter", [convert.tool_result, convert.resource_read, convert.prompt_result, convert.completion]
-)
+@pytest.mark.parametrize("converter", [convert.tool_result, resource_read, convert.prompt_result, convert.completion])
 @given(result=st.dictionaries(st.sampled_from(["content", "contents", "messages", "completion"]), json_values))
 def test_any_result_is_converted_or_fails_as_a_breach_of_the_protocol(converter: Any, result: dict[str, Any]) -> None:
     with suppress(ServerFailed):

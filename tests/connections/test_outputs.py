@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from interlock.connections.outputs import Outputs
+from interlock.vocabulary.slices import at_once
 from interlock.vocabulary.tool import Tool, ToolResult
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -12,7 +13,7 @@ NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 
 def breach(schema: Any, structured: Any, **members: Any) -> str | None:
     tool = Tool(name="typed", input_schema={}, output_schema=schema)
-    return Outputs({"typed": tool}).breach("typed", ToolResult(structured_content=structured, **members))
+    return at_once(Outputs({"typed": tool}).checking("typed", ToolResult(structured_content=structured, **members)))
 
 
 def test_a_result_that_fits_is_no_breach() -> None:
@@ -27,7 +28,7 @@ def test_a_result_that_does_not_fit_says_why() -> None:
 def test_nothing_is_asked_of_an_error_or_of_a_tool_without_a_schema() -> None:
     assert breach(NUMBER, None, is_error=True) is None
     assert breach(None, {"n": "many"}) is None
-    assert Outputs({}).breach("unknown", ToolResult()) is None
+    assert at_once(Outputs({}).checking("unknown", ToolResult())) is None
 
 
 @pytest.mark.parametrize(

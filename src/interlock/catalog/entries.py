@@ -13,6 +13,7 @@ from interlock.catalog.showing import shown, shown_schema
 from interlock.vocabulary.catalog import CatalogNote, ToolEntry, ToolListing
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import ServerConfig
+from interlock.vocabulary.slices import Sliced, at_once
 from interlock.vocabulary.tool import BadEntry, Tool, ToolSpec
 
 
@@ -25,7 +26,12 @@ class Replacement:
 
 
 def replacement(listing: ToolListing, config: ServerConfig) -> Replacement:
-    """The entries and notes of `listing` under the filters and `on_bad_tool` of `config`.
+    """`replacing` at once."""
+    return at_once(replacing(listing, config))
+
+
+def replacing(listing: ToolListing, config: ServerConfig) -> Sliced[Replacement]:
+    """The entries and notes of `listing` under the filters and `on_bad_tool` of `config`, made in slices.
 
     A bad tool that the filters keep out anyway is no reason to refuse.
 
@@ -38,11 +44,13 @@ def replacement(listing: ToolListing, config: ServerConfig) -> Replacement:
             draft.note("filtered", tool.name, "is kept out by enabled_tools or disabled_tools")
         else:
             draft.take(tool, position)
+        yield
     bad = (*_wanted(listing.bad, config), *draft.bad)
     if bad and config.on_bad_tool == "refuse":
         raise _refusal(listing.server, bad, waiting=len(draft.entries))
     for entry in bad:
         draft.note("bad_tool", entry.name, f"was left out: {entry.reason}")
+        yield
     return Replacement(entries=tuple(draft.entries.values()), notes=tuple(draft.notes))
 
 

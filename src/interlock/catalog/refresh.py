@@ -4,11 +4,12 @@ Owns: the way from a live server to a replaced source.
 Never: touches the registry before the listing is whole; a failed refresh leaves the old source (CAT-2).
 """
 
-from interlock.catalog.entries import replacement
-from interlock.catalog.registry import Registry
+from interlock.catalog.entries import replacing
+from interlock.catalog.registry import Prepared, Registry
 from interlock.vocabulary.catalog import CatalogNote, ToolListing
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.server import ServerConfig
+from interlock.vocabulary.slices import Sliced, at_once
 from interlock.vocabulary.snapshot import ServerView
 
 METHOD_NOT_FOUND = -32601
@@ -38,17 +39,26 @@ async def list_source(view: ServerView, timeout: float) -> ToolListing:
     return ToolListing(server=view.config.name, tools=listing.entries, bad=listing.bad)
 
 
-def apply(registry: Registry, listing: ToolListing, config: ServerConfig) -> tuple[CatalogNote, ...]:
-    """Replace the source of `listing`'s server and return what people should know about its tools.
+def preparing(registry: Registry, listing: ToolListing, config: ServerConfig) -> Sliced[Prepared]:
+    """What `registry.install` takes for `listing`, made in slices: nearly all the work that many tools are.
 
     Raises:
         ServerFailed: a bad tool, and the configuration does not skip it (CAT-3).
-        InvalidRequest: a name belongs to another source (CAT-5).
-        In both cases the registry is as it was.
+        InvalidRequest: a name came twice (CAT-5).
     """
-    new = replacement(listing, config)
-    registry.replace_source(source_of(listing.server), new.entries, new.notes)
-    return new.notes
+    new = yield from replacing(listing, config)
+    return (yield from registry.preparing(source_of(listing.server), new.entries, new.notes))
+
+
+def apply(registry: Registry, listing: ToolListing, config: ServerConfig) -> tuple[CatalogNote, ...]:
+    """Replace the source of `listing`'s server at once and return what people should know about its tools.
+
+    Raises:
+        ServerFailed, InvalidRequest: as `preparing` and `Registry.install`; the registry is as it was.
+    """
+    prepared = at_once(preparing(registry, listing, config))
+    registry.install(prepared)
+    return prepared.notes
 
 
 def _offers_no_tools(view: ServerView, error: ServerFailed) -> bool:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from interlock.vocabulary.catalog import BuiltinEntry, Catalog, CatalogNote, ToolEntry
 from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.json import JsonValue, canonical
+from interlock.vocabulary.slices import Sliced, at_once
 from interlock.vocabulary.tool import Tool
 
 Handler: TypeAlias = ToolEntry | BuiltinEntry
@@ -27,6 +28,20 @@ class _Source:
 
 
 _NOTHING = _Source()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What `source` may become by `install`: compared with what it was then."""
+
+    source: str
+    new: _Source
+    old: _Source
+    same: bool
+
+    @property
+    def notes(self) -> tuple[CatalogNote, ...]:
+        return self.new.notes
 
 
 @dataclass(slots=True, repr=False)
@@ -75,16 +90,38 @@ class Registry:
             InvalidRequest: a name belongs to another source, which keeps it, or came twice (CAT-5).
                 Nothing has changed then.
         """
-        new = _source(handlers, tuple(notes), source)
-        self._refuse_owned_names(source, new.handlers)
-        self._install(source, new)
+        return self.install(at_once(self.preparing(source, handlers, notes)))
+
+    def preparing(
+        self, source: str, handlers: Iterable[Handler], notes: Iterable[CatalogNote] = ()
+    ) -> Sliced[Prepared]:
+        """The first half of `replace_source`, in slices: everything that many tools make slow. Changes nothing.
+
+        Raises:
+            InvalidRequest: a name came twice (CAT-5).
+        """
+        new = yield from _source(handlers, tuple(notes), source)
+        old = self._sources.get(source, _NOTHING)
+        return Prepared(source=source, new=new, old=old, same=(yield from _comparing(old.handlers, new.handlers)))
+
+    def install(self, prepared: Prepared) -> Catalog:
+        """The second half, in one piece: one merge of names. What was prepared beside another replacement is compared
+        anew.
+
+        Raises:
+            InvalidRequest: a name belongs to another source, which keeps it (CAT-5). Nothing has changed then.
+        """
+        self._refuse_owned_names(prepared.source, prepared.new.handlers)
+        old, new = self._sources.get(prepared.source, _NOTHING), prepared.new
+        same = prepared.same if old is prepared.old else at_once(_comparing(old.handlers, new.handlers))
+        self._install(prepared.source, new, same)
         return self._catalog
 
     def remove_source(self, source: str) -> Catalog:
         """Take out everything that `source` had; an unknown source is no error."""
         if source not in self._sources:
             return self._catalog
-        self._install(source, _NOTHING)
+        self._install(source, _NOTHING, same=not self._sources[source].handlers)
         del self._sources[source]
         return self._catalog
 
@@ -94,10 +131,11 @@ class Registry:
             if owner != source:
                 raise _taken(source, owner, name)
 
-    def _install(self, source: str, new: _Source) -> None:
+    def _install(self, source: str, new: _Source, same: bool) -> None:
+        """`same`: nobody can tell its handlers from those that there are."""
         old = self._sources.get(source, _NOTHING)
         self._sources[source] = new
-        if _equal(old.handlers, new.handlers):
+        if same:
             return
         for name in old.handlers:
             del self._owners[name]
@@ -117,18 +155,25 @@ class Registry:
         return merged
 
 
-def _source(handlers: Iterable[Handler], notes: tuple[CatalogNote, ...], source: str) -> _Source:
+def _source(handlers: Iterable[Handler], notes: tuple[CatalogNote, ...], source: str) -> Sliced[_Source]:
     by_name: dict[str, Handler] = {}
     for handler in sorted(handlers, key=attrgetter("public_name")):
         if handler.public_name in by_name:
             raise _taken(source, source, handler.public_name)
         by_name[handler.public_name] = handler
+        yield
     return _Source(handlers=by_name, notes=notes)
 
 
-def _equal(old: Mapping[str, Handler], new: Mapping[str, Handler]) -> bool:
+def _comparing(old: Mapping[str, Handler], new: Mapping[str, Handler]) -> Sliced[bool]:
     """Whether nobody can tell `old` from `new`. Names first: they tell most changes, and cost nothing."""
-    return old.keys() == new.keys() and all(_equal_handlers(handler, new[name]) for name, handler in old.items())
+    if old.keys() != new.keys():
+        return False
+    for name, handler in old.items():
+        if not _equal_handlers(handler, new[name]):
+            return False
+        yield
+    return True
 
 
 def _equal_handlers(old: Handler, new: Handler) -> bool:

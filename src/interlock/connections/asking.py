@@ -25,15 +25,17 @@ from interlock.connections.elicitations import (
 from interlock.connections.masking import mask_of
 from interlock.connections.paging import PageWalk
 from interlock.connections.session import Session
+from interlock.connections.slices import in_slices
 from interlock.connections.standstill import Deadline
 from interlock.connections.supervisor import HTTP_PAUSES, Supervisor, retryable
 from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.errors import Effect, InvalidRequest, ServerFailed
-from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.json import JsonObject, JsonValue
 from interlock.vocabulary.ports import OnProgress, Respondent
 from interlock.vocabulary.question import InputResponses
 from interlock.vocabulary.resource import Listing, Page
 from interlock.vocabulary.server import COMPLETIONS_ADVERTISED_SINCE, HttpTransport
+from interlock.vocabulary.slices import Sliced
 from interlock.vocabulary.tool import BadEntry
 
 METHOD_NOT_FOUND: Final = -32601
@@ -100,9 +102,9 @@ class Asker:
         """One page; the cursors are the server's business and pass through untouched (RES-4)."""
         result = await self.ask(_page_request(listed, cursor, fresh), deadline=deadline)
         raw = convert.entries(result, listed.member, server=self._server, method=listed.method)
-        good, bad = convert.decode(raw, listed.decode, label=listed.label)
         following = convert.next_cursor(result, server=self._server, method=listed.method)
-        return Page(entries=tuple(good), next_cursor=following, bad=self._shown(bad))
+        good, bad = await in_slices(self._decoding(listed, raw))
+        return Page(entries=tuple(good), next_cursor=following, bad=tuple(bad))
 
     async def walk(self, listed: Listed[Decoded], *, deadline: float, fresh: bool = False) -> Listing[Decoded]:
         """Every page, under the bounds of CAT-1; nothing of a listing that fails half-way."""
@@ -119,16 +121,22 @@ class Asker:
                     raise
                 raise _out_of_time(walk) from error
             raw = convert.entries(result, listed.member, server=self._server, method=listed.method)
-            good, bad = convert.decode(raw, listed.decode, label=listed.label, first=walk.items)
-            walk = walk.fed(len(raw), result.get("nextCursor"))
+            first, walk = walk.items, walk.fed(len(raw), result.get("nextCursor"))
+            good, bad = await in_slices(self._decoding(listed, raw, first))
             entries += good
             fallen += bad
-        return Listing(entries=tuple(entries), bad=self._shown(fallen))
+        return Listing(entries=tuple(entries), bad=tuple(fallen))
 
-    def _shown(self, bad: Sequence[BadEntry]) -> tuple[BadEntry, ...]:
+    def _decoding(
+        self, listed: Listed[Decoded], raw: Sequence[JsonValue], first: int = 0
+    ) -> Sliced[tuple[list[Decoded], list[BadEntry]]]:
         """What is told of bad entries goes into errors and notes, so it shows no secret (CFG-4)."""
+        good, bad = yield from convert.decode(raw, listed.decode, label=listed.label, first=first)
         mask = mask_of(self._supervisor.config.transport) if bad else str
-        return tuple(BadEntry(name=mask(entry.name), reason=mask(entry.reason)) for entry in bad)
+        for position, entry in enumerate(bad):
+            bad[position] = BadEntry(name=mask(entry.name), reason=mask(entry.reason))
+            yield
+        return good, bad
 
     async def ask(self, request: Request, *, deadline: float) -> JsonObject:
         """The complete result of `request`, all waiting included but that for people (CON-11), or ServerFailed.

@@ -19,6 +19,7 @@ from interlock.connections.flight import Flight
 from interlock.connections.notices import ChangeKind, Listeners, OnChange, change_of
 from interlock.connections.outputs import Outputs
 from interlock.connections.session import OnNotification, Session
+from interlock.connections.slices import in_slices
 from interlock.connections.subscriptions import Subscriptions, advertises
 from interlock.connections.supervisor import Companion, Supervisor
 from interlock.vocabulary.errors import ServerFailed
@@ -177,15 +178,16 @@ class SupervisedConnection:
             await self.list_tools(timeout=deadline - now(), fresh=True)
             raw = await self._asker.ask(replace(request, input_schema=self._schema_of(name)), deadline=deadline)
         result = convert.tool_result(raw, server=self.server)
-        self._note_breach(name, result)
+        await self._note_breach(name, result)
         return result
 
     def _schema_of(self, name: str) -> JsonObject | None:
         tool = self._outputs.find(name)
         return None if tool is None else tool.input_schema
 
-    def _note_breach(self, name: str, result: ToolResult) -> None:
-        breach, session = self._outputs.breach(name, result), self.supervisor.session
+    async def _note_breach(self, name: str, result: ToolResult) -> None:
+        breach = await in_slices(self._outputs.checking(name, result))
+        session = self.supervisor.session
         if breach is not None and session is not None:
             session.diagnostic("output_schema", f"{name}: {breach}")
 
@@ -224,7 +226,8 @@ class SupervisedConnection:
             respondent=respondent,
             input_responses=input_responses,
         )
-        return convert.resource_read(await self._asker.ask(request, deadline=_deadline(timeout)), server=self.server)
+        result = await self._asker.ask(request, deadline=_deadline(timeout))
+        return await in_slices(convert.resource_read(result, server=self.server))
 
     async def subscribe_resource(self, uri: str, *, timeout: float) -> None:
         """Hear of changes of `uri`, until as many calls of `unsubscribe_resource` as of this; over restarts too."""

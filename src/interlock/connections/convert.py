@@ -25,12 +25,15 @@ from interlock.vocabulary.resource import (
     ResourceTemplate,
 )
 from interlock.vocabulary.server import Era, ServerInfo
+from interlock.vocabulary.slices import Sliced
 from interlock.vocabulary.tool import BadEntry, Tool, ToolAnnotations, ToolResult
 
 Decoded = TypeVar("Decoded")
 
 MAXIMUM_COMPLETIONS: Final = 100
 """Values of one completion (specification: completion/complete)."""
+MAXIMUM_BLOCKS: Final = 10_000
+"""Blocks of a tool's result that are kept: each is looked at several times, in one piece."""
 INT64: Final = range(-(2**63), 2**63)
 NO_ANNOTATIONS: Final = ToolAnnotations()
 HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -74,8 +77,8 @@ def decode(
     *,
     label: str = "name",
     first: int = 0,
-) -> tuple[list[Decoded], list[BadEntry]]:
-    """Convert the entries that can be; the others fall alone.
+) -> Sliced[tuple[list[Decoded], list[BadEntry]]]:
+    """Convert the entries that can be, in slices; the others fall alone.
 
     `label` is the member by which a bad entry is called; without it the entry is called by its
     position in the whole listing ("#3"), counted from `first` + 1.
@@ -89,6 +92,7 @@ def decode(
             good.append(convert(entry))
         except Misshapen as reason:
             bad.append(BadEntry(name=_called(entry, label, position), reason=str(reason)))
+        yield
     return good, bad
 
 
@@ -171,8 +175,8 @@ def prompt(entry: JsonObject) -> Prompt:
     )
 
 
-def resource_read(result: JsonObject, *, server: str) -> ResourceRead:
-    """The contents of resources/read, as they came and in their order.
+def resource_read(result: JsonObject, *, server: str) -> Sliced[ResourceRead]:
+    """The contents of resources/read, as they came and in their order; made in slices.
 
     Raises:
         ServerFailed: kind "protocol"; a content has neither text nor blob (RES-7), or no URI.
@@ -184,6 +188,7 @@ def resource_read(result: JsonObject, *, server: str) -> ResourceRead:
             contents.append(_content(content))
         except Misshapen as reason:
             raise broken(server, method, f"contents[{position}]: {reason}") from None
+        yield
     return ResourceRead(contents=tuple(contents), meta=_object(result.get("_meta")))
 
 
@@ -201,6 +206,9 @@ def tool_result(result: JsonObject, *, server: str) -> ToolResult:
         content = []
     if not isinstance(content, list):
         raise broken(server, "tools/call", "content is not a list", effect="unknown")
+    if len(content) > MAXIMUM_BLOCKS:
+        told = f"[{len(content) - MAXIMUM_BLOCKS} more blocks left out]"
+        content = [*content[:MAXIMUM_BLOCKS], {"type": "text", "text": told}]
     for position, block in enumerate(content):
         if not isinstance(block, dict):
             raise broken(server, "tools/call", f"content[{position}] is not an object", effect="unknown")

@@ -32,8 +32,11 @@ class Diagnostics:
 
     def count(self, kind: str, text: str) -> None:
         counted = self._seen.get(kind, (0, ""))[0]
-        self._seen[kind] = (counted + 1, printable(self._mask(text[: 5 * LONGEST_EXAMPLE])))
+        self._seen[kind] = (counted + 1, text[: 5 * LONGEST_EXAMPLE])  # made fit to be shown only when it is: floods
 
     def report(self) -> tuple[Diagnostic, ...]:
         """One entry a kind, in the order of first sight."""
-        return tuple(Diagnostic(kind=kind, count=count, last=last) for kind, (count, last) in self._seen.items())
+        return tuple(
+            Diagnostic(kind=kind, count=count, last=printable(self._mask(last)))
+            for kind, (count, last) in self._seen.items()
+        )

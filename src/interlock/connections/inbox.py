@@ -10,7 +10,7 @@ import orjson
 
 from interlock.connections.channel import Receiver
 from interlock.connections.event_stream import ServerSentEvent
-from interlock.connections.lines import MOST_TOGETHER, decode_plainly
+from interlock.connections.lines import MOST_TOGETHER, decode, decode_plainly
 from interlock.vocabulary.json import JsonValue
 
 RequestId: TypeAlias = int | str
@@ -62,7 +62,7 @@ class Inbox:
 
     def _decoded(self, text: bytes) -> JsonValue:
         try:
-            return orjson.loads(text)
+            return decode(text)
         except orjson.JSONDecodeError:
             value, clean = _decoded_slowly(text)
         if not clean:

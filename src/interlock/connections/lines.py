@@ -8,20 +8,25 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import orjson
 
+from interlock.connections.collector import REST
 from interlock.vocabulary.json import JsonValue
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_TOGETHER = 10_000
 """Messages that are read of one line or body. More, even of two bytes each, would take the host's time for minutes."""
+LARGE = 256 * 1024
+"""Bytes from which on it is worth while to let the collector rest."""
 KEPT_OF_LONG_LINE = 4096
 """Bytes kept of each end of a line beyond the limit, to find its id there."""
 
+_NOT_WORTH_WHILE = nullcontext()
 _NOT_BLANK = re.compile(r"[^ \t\r]")
 _HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,200})")\s*[,}]')
 _TAIL_ID = re.compile(rb',\s*"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,200})")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*\Z')
@@ -103,6 +108,22 @@ def answered_id(head: bytes, tail: bytes) -> int | str | None:
     return int(number) if number is not None else text.decode("utf-8", "replace")
 
 
+def decode(line: bytes) -> JsonValue:
+    """The message of a line or body. One piece of work: its length is the only bound.
+
+    Raises:
+        orjson.JSONDecodeError: it is not quite JSON.
+    """
+    if len(line) < LARGE:  # nearly all are
+        return orjson.loads(line)
+    with REST.span():
+        return orjson.loads(line)
+
+
+def _resting(text: bytes | str) -> AbstractContextManager[None]:
+    return REST.span() if len(text) >= LARGE else _NOT_WORTH_WHILE
+
+
 class NotJson(ValueError):
     """A line that holds no JSON, even read with good will. `kind` is the kind of the diagnostic."""
 
@@ -125,7 +146,8 @@ def decode_leniently(line: bytes) -> tuple[list[JsonValue], str | None]:
     text = line.decode("utf-8", "replace")
     valid = "\ufffd" not in text or _is_utf8(line)
     try:
-        messages = list(islice(_values(text), MOST_TOGETHER + 1))
+        with _resting(text):
+            messages = list(islice(_values(text), MOST_TOGETHER + 1))
     except (ValueError, RecursionError):
         raise NotJson("noise" if valid else "invalid_utf8") from None
     if len(messages) > MOST_TOGETHER:
@@ -141,7 +163,8 @@ def decode_plainly(text: str) -> JsonValue:
     Raises:
         ValueError, RecursionError: it is none.
     """
-    return _writable(_DECODER.decode(text))
+    with _resting(text):
+        return _writable(_DECODER.decode(text))
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from interlock.connections.schema_cost import SchemaCost
 from interlock.vocabulary.json import JsonObject
+from interlock.vocabulary.slices import Sliced
 from interlock.vocabulary.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ class Outputs:
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    def breach(self, name: str, result: ToolResult) -> str | None:
-        """Why `result` is not what the tool `name` promised; None if it is, or if nothing was promised."""
+    def checking(self, name: str, result: ToolResult) -> Sliced[str | None]:
+        """Why `result` is not what the tool `name` promised; None if it is, or if nothing was promised. In slices, but
+        for the check itself, which native code does in one piece: MOST_STEPS of `schema_cost` bound it."""
         tool = self._tools.get(name)
         if tool is None or tool.output_schema is None or result.is_error:
             return None
@@ -40,7 +42,7 @@ class Outputs:
             return UNUSABLE
         if result.structured_content is None:
             return "structuredContent is missing, though the tool has an output schema"
-        if not self._costs[name].affordable(result.structured_content):
+        if not (yield from self._costs[name].affordable(result.structured_content)):
             return TOO_COSTLY
         try:
             error = next(iter(validator.iter_errors(result.structured_content)), None)

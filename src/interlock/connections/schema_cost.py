@@ -14,9 +14,11 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from interlock.vocabulary.json import JsonObject, JsonValue
+from interlock.vocabulary.slices import Sliced
 
-MOST_STEPS: Final = 10_000_000
-"""Steps that a check may take: about a second, if each of them is really taken; the bound is a loose one."""
+MOST_STEPS: Final = 2_000_000
+"""Steps that a check may take: a third of a second, if each of them is really taken; the bound is a loose one. Native
+code does them in one piece, for which everybody waits."""
 MOST_PARTS: Final = 10_000
 """Parts of a schema that are looked at; larger ones are not checked."""
 DEEPEST: Final = 128
@@ -50,11 +52,11 @@ class SchemaCost:
             self._order = ()
         self._at_depth: list[int] = []
 
-    def affordable(self, value: JsonValue) -> bool:
-        """Whether a check of `value` surely takes no more than MOST_STEPS."""
+    def affordable(self, value: JsonValue) -> Sliced[bool]:
+        """Whether a check of `value` surely takes no more than MOST_STEPS; found out in slices."""
         if not self._order:
             return False
-        depth, size = _depth_and_size(value)
+        depth, size = yield from _depth_and_size(value)
         return depth <= DEEPEST and self._steps(depth) * size <= MOST_STEPS
 
     def _steps(self, depth: int) -> int:
@@ -150,17 +152,18 @@ class _Parts:
         return [self._number[id(node)]] if id(node) in self._number else []
 
 
-def _depth_and_size(value: JsonValue) -> tuple[int, int]:
+def _depth_and_size(value: JsonValue) -> Sliced[tuple[int, int]]:
     """Levels of a value below its own, and values in it; not counted beyond what could be afforded."""
     depth, size, level = 0, 1, [value]
     while size <= MOST_STEPS and depth <= DEEPEST:
-        level = [
-            member
-            for node in level
-            if isinstance(node, dict | list)
-            for member in (node.values() if isinstance(node, dict) else node)
-        ]
-        if not level:
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, dict | list):
+                below += node.values() if isinstance(node, dict) else node
+                yield
+                if len(below) > MOST_STEPS:
+                    break
+        if not below:
             break
-        depth, size = depth + 1, size + len(level)
+        depth, size, level = depth + 1, size + len(below), below
     return depth, size

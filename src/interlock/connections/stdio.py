@@ -12,7 +12,8 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from time import perf_counter
 
 import anyio
 import anyio.abc
@@ -22,9 +23,10 @@ from interlock.connections.bell import Bell, Once
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Receiver
 from interlock.connections.diagnostics import printable
-from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode_leniently
+from interlock.connections.lines import LineSplitter, LongLine, NotJson, answered_id, decode, decode_leniently
 from interlock.connections.masking import Mask, mask_of
 from interlock.connections.process import EndingTimes, ServerProcess, end_process, start_process
+from interlock.connections.slices import TURN
 from interlock.vocabulary.errors import ServerFailed, ServerFailure
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.server import Era, ServerConfig, StdioTransport
@@ -217,6 +219,9 @@ class _MessageReader(_PipeReader):
         self._limit = limit
         self._mask = mask
         self._splitter = LineSplitter(limit)
+        self._lines: Iterator[bytes | LongLine] = iter(())
+        """What is left of the last chunk; while something is, the pipe is not read."""
+        self._hurried = False
         super().__init__(descriptor, self._take, on_end)
 
     @property
@@ -224,17 +229,44 @@ class _MessageReader(_PipeReader):
         """Whether something other than blanks followed the last line feed; asked once, at the end."""
         return bool(self._splitter.rest().strip())
 
+    def drain(self) -> None:
+        self._hurried = True
+        self._hand_over()
+        super().drain()
+
     def _take(self, chunk: bytes) -> None:
-        for line in self._splitter.feed(chunk):
-            if isinstance(line, LongLine):
-                self._too_long(line)
-                continue
-            try:
-                message = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                self._take_odd(line)
-            else:
-                self._receiver.message(message)
+        self._lines = self._splitter.feed(chunk)
+        if not self._hand_over():
+            self._loop.remove_reader(self._descriptor)
+            self._loop.call_soon(self._go_on, context=callback_context())
+
+    def _go_on(self) -> None:
+        if not self._open:
+            return
+        if self._hand_over():
+            callback_context().run(self._loop.add_reader, self._descriptor, self._readable)
+        else:
+            self._loop.call_soon(self._go_on, context=callback_context())
+
+    def _hand_over(self) -> bool:
+        """Whether all lines of the chunk are done: a flood of them is handed over in turns with everything else."""
+        over = perf_counter() + TURN
+        for line in self._lines:
+            self._line(line)
+            if perf_counter() >= over and not self._hurried:
+                return False
+        return True
+
+    def _line(self, line: bytes | LongLine) -> None:
+        if isinstance(line, LongLine):
+            self._too_long(line)
+            return
+        try:
+            message = decode(line)
+        except orjson.JSONDecodeError:
+            self._take_odd(line)
+        else:
+            self._receiver.message(message)
 
     def _take_odd(self, line: bytes) -> None:
         if not line or line.isspace():

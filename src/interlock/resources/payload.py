@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject, JsonValue, compact
 from interlock.vocabulary.resource import Listing, Page, Resource, ResourceContent, ResourceRead, ResourceTemplate
+from interlock.vocabulary.slices import Sliced
 from interlock.vocabulary.tool import BadEntry
 
 Listed: TypeAlias = Resource | ResourceTemplate
@@ -28,8 +29,8 @@ class Contribution:
     errors: tuple[Error, ...] = ()
 
 
-def contribution(server: str, listed: Page[Listed] | Listing[Listed]) -> Contribution:
-    """The entries of `listed` under their server's label; bad ones fall alone and are named (RES-6)."""
+def contributing(server: str, listed: Page[Listed] | Listing[Listed]) -> Sliced[Contribution]:
+    """The entries of `listed` under their server's label, made in slices; bad ones fall alone and are named (RES-6)."""
     entries: list[JsonObject] = []
     bad = list(listed.bad)
     for entry in listed.entries:
@@ -37,6 +38,7 @@ def contribution(server: str, listed: Page[Listed] | Listing[Listed]) -> Contrib
             entries.append(_labelled(server, entry))
         else:
             bad.append(BadEntry(name=entry.name, reason="its metadata is nested too deep"))
+        yield
     return Contribution(entries=tuple(entries), errors=tuple(_bad_errors(server, bad)))
 
 

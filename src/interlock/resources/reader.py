@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import anyio
 
-from interlock.resources.payload import Contribution, Listed, all_servers, contribution, one_server, read_answer
+from interlock.connections.slices import in_slices
+from interlock.resources.payload import Contribution, Listed, all_servers, contributing, one_server, read_answer
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, NotPermitted, ServerFailed
 from interlock.vocabulary.ports import Connection, Respondent
 from interlock.vocabulary.question import InputResponses
@@ -61,7 +62,7 @@ async def list_one(binding: Binding, kind: Kind, server: str, cursor: str | None
     """
     view = _named(binding, server)
     page = await kind.page(view.connection, cursor, _call_timeout(view, timeout))
-    return one_server(kind.member, server, contribution(server, page), page.next_cursor)
+    return one_server(kind.member, server, await in_slices(contributing(server, page)), page.next_cursor)
 
 
 async def list_all(binding: Binding, kind: Kind, timeout: float | None) -> str:
@@ -118,7 +119,7 @@ class _Aggregate:
                 self.failures[name] = reason
             else:
                 listing = await self.kind.everything(view.connection, _call_timeout(view, self.timeout))
-                self.parts[name] = contribution(name, listing)
+                self.parts[name] = await in_slices(contributing(name, listing))
         except InterlockError as error:
             if not _says_no_resources(error):
                 self.failures[name] = error.message

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import anyio
 
-from interlock.catalog.refresh import apply, list_source, source_of
+from interlock.catalog.refresh import list_source, preparing, source_of
 from interlock.catalog.registry import Registry
 from interlock.connections.bell import Bell
 from interlock.connections.changes import Changes
+from interlock.connections.slices import in_slices
 from interlock.vocabulary.errors import InterlockError
 from interlock.vocabulary.server import ServerStatus
 from interlock.vocabulary.snapshot import ServerView
@@ -136,8 +137,9 @@ class Refresher:
     async def _list(self, source: _Source) -> None:
         try:
             listing = await list_source(source.view, source.view.config.startup_timeout)
+            prepared = await in_slices(preparing(self._registry, listing, source.view.config))
             if self._is_current(source):
-                apply(self._registry, listing, source.view.config)
+                self._registry.install(prepared)
                 source.listed, source.failure = True, None
                 self._published()
         except InterlockError as error:

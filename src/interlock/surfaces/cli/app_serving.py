@@ -4,6 +4,7 @@ Owns: which files are read, where the token comes from, what is said on stderr.
 Never: prints anything on stdout: that may be the wire.
 """
 
+import gc
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ async def serve(asked: Asked, closing: AsyncExitStack) -> None:
         said=lambda address: say(f"listening on {address}"),
     )
     listening.refuse_if_unsafe()
+    gc.unfreeze()  # a command freezes what it has loaded (running.py); a process that lives on manages its heap
     for setting in asked.ignored:
         warn(f"{setting}: not a setting of this host; it is ignored")
     host = Host.open(next(iter(asked.files), None), home=home(), project=Path.cwd())
