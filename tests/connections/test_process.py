@@ -156,6 +156,18 @@ async def test_a_server_that_ignores_everything_is_killed_in_bounded_time() -> N
 
 
 @requirement("CON-5")
+async def test_a_server_that_has_closed_its_input_is_not_waited_for_to_see_its_end() -> None:
+    patient = EndingTimes(after_stdin=2 * PATIENCE, after_terminate=PATIENCE)
+    script = {"@start": [{"close": 0}, {"send": {"up": True}}, {"stop_reading": 1}]}
+    async with nothing_left_behind():
+        child = start_process("git", transport(script))
+        await first_line(child)
+        with anyio.fail_after(PATIENCE):
+            await end_process(child, patient)
+        assert child.status == ExitStatus(signal=signal.SIGTERM)
+
+
+@requirement("CON-5")
 @pytest.mark.parametrize("how", [{"keep": True}, {"keep": False}, {"setsid": True}, {"ignore": ["SIGTERM"]}])
 async def test_a_grandchild_does_not_outlive_a_server_that_ends_politely(how: dict[str, object]) -> None:
     async with nothing_left_behind():
