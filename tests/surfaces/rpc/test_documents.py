@@ -19,6 +19,12 @@ from tests.surfaces.rpc.validation import TABLE
 PAGE = Path(__file__).parent.parent.parent.parent / "docs" / "app-server.md"
 
 
+def test_the_reference_names_each_member_of_a_method_once() -> None:
+    for entry in reference.reference().split("**`")[1:]:
+        named = [line.partition(":")[0] for line in entry.splitlines() if line.startswith("- ")]
+        assert sorted(set(named)) == sorted(named)
+
+
 def test_the_reference_is_that_of_the_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert reference.rewritten(page) == page, "run: python -m interlock.surfaces.rpc.reference docs/app-server.md"

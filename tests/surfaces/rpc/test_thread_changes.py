@@ -1,17 +1,26 @@
 """Threads forked, rolled back, compacted and put away by clients."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from interlock import Host
+from interlock.surfaces.rpc import app_server as app_server_of
+from interlock.surfaces.rpc.application import Application
+from interlock.surfaces.rpc.leftovers import NEAR_THE_START, forget_left_behind
+from interlock.surfaces.rpc.listening import Listening, read_place
 from interlock.testing import Call, Say, ScriptedModel
 from tests.manifest import requirement
 from tests.surfaces.rpc.conftest import READ_ONLY, Serve
 from tests.surfaces.rpc.driver import Driver, Refused, app_server
 
 pytestmark = pytest.mark.anyio
+
+PATIENCE = 60.0
 
 
 async def thread_of(client: Driver, turns: int) -> tuple[str, list[str]]:
@@ -167,3 +176,41 @@ async def test_an_ephemeral_thread_is_in_no_list_and_forgotten_when_it_is_closed
             await host.loaded_threads[passing["id"]].close()
             await client.news("thread/closed", threadId=passing["id"])
         assert [record.thread_id for record in await host.threads()] == [kept["id"]]
+
+
+async def test_what_a_killed_app_server_could_not_forget_the_next_one_does(tmp_path: Path) -> None:
+    store = tmp_path / "interlock.db"
+    async with anyio.create_task_group() as tasks:
+        async with Host(store=store) as host:
+            killed = Application(host, tasks, home="")  # it follows nobody, so it forgets nobody
+            passing, kept, plain, other = [await host.start_thread() for _ in range(4)]
+            for _ in range(2 * NEAR_THE_START):
+                await plain.annotate("theirs", {})
+            passing_fork = await host.fork_thread(plain.id)
+            for thread in (passing, passing_fork, kept, other):
+                await killed.make_ephemeral(thread)
+            fork_of_passing = await host.fork_thread(passing.id)
+            await kept.archive(False)
+            for thread in (fork_of_passing, kept, plain):
+                await thread.archive()
+            forgotten = {passing.id, passing_fork.id}
+            stays = {fork_of_passing.id, kept.id, plain.id, other.id}
+        async with Host(store=store) as host, Host(store=store) as another:
+            await another.resume_thread(other.id)
+            assert {record.thread_id for record in await host.threads(archived=True)} == forgotten | stays
+            await forget_left_behind(Application(host, tasks, home=""))
+            assert {record.thread_id for record in await host.threads(archived=True)} == stays
+
+
+async def test_an_app_server_looks_for_what_another_one_has_left(tmp_path: Path) -> None:
+    store = tmp_path / "interlock.db"
+    async with anyio.create_task_group() as tasks:
+        async with Host(store=store) as host:
+            await Application(host, tasks, home="").make_ephemeral(await host.start_thread())
+        async with Host(store=store) as host:
+            listening = Listening(place=read_place(f"unix://{tmp_path / 'socket'}"))
+            tasks.start_soon(partial(app_server_of.serve, host, listening, home=""))
+            with anyio.fail_after(PATIENCE):
+                while await host.threads(archived=True):
+                    await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()

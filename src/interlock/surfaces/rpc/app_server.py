@@ -8,6 +8,7 @@ import anyio
 
 from interlock.host.host import Host
 from interlock.surfaces.rpc.application import Application
+from interlock.surfaces.rpc.leftovers import forget_left_behind
 from interlock.surfaces.rpc.listening import Listening, listen
 from interlock.surfaces.rpc.serving import AppServer
 from interlock.surfaces.rpc.table import METHODS
@@ -23,7 +24,9 @@ async def serve(host: Host, listening: Listening, *, home: str) -> None:
     refusal: InvalidRequest | None = None
     async with anyio.create_task_group() as tasks:
         try:
-            await listen(AppServer(Application(host, tasks, home=home), METHODS), listening)
+            application = Application(host, tasks, home=home)
+            tasks.start_soon(forget_left_behind, application)
+            await listen(AppServer(application, METHODS), listening)
         except InvalidRequest as error:
             refusal = error  # raised below, where no group is made of it
         tasks.cancel_scope.cancel()

@@ -26,6 +26,8 @@ from interlock.vocabulary.thread import ThreadState
 
 logger = logging.getLogger(__name__)
 
+EPHEMERAL: Final = "interlock/ephemeral"
+"""The key of the annotation that marks an ephemeral thread: `{"threadId": its own id}`."""
 EPHEMERAL_PATIENCE: Final = 60.0
 """Seconds after which an ephemeral thread that nobody follows and that runs no turn is closed, and forgotten."""
 FORGETTING_PATIENCE: Final = 10.0
@@ -96,13 +98,18 @@ class Application:
     async def make_ephemeral(self, thread: Thread) -> None:
         """Have the thread, which nobody follows yet, in no list, and forgotten when it is closed.
 
-        The archive keeps it out of lists even if this process is killed before it can be forgotten.
+        The archive keeps it out of lists. If this process is killed before it can forget it, the next one does, by the
+        mark (leftovers.py).
         """
         self._ephemeral.add(thread.id)
+        await thread.annotate(EPHEMERAL, {"threadId": thread.id})
         await thread.archive()
 
     def is_ephemeral(self, thread_id: str) -> bool:
         return thread_id in self._ephemeral
+
+    def is_in_use(self, thread_id: str) -> bool:
+        return thread_id in self._ephemeral or thread_id in self.host.loaded_threads
 
     async def _follow(self, live: LiveThread) -> None:
         thread_id = live.thread.id

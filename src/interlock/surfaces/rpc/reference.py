@@ -7,7 +7,7 @@ Never: says anything of a method that its row in the table does not say.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,12 +50,25 @@ def _section(title: str, entries: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _members(schema: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each member; of a union it says which alternatives have it, by the member that tells them apart."""
     definitions = schema.get("$defs", {})
-    for variant in _variants(schema, definitions):
-        required = variant.get("required", ())
-        for name, member in variant.get("properties", {}).items():
-            optional = "" if name in required else ", optional"
-            yield f"- `{name}`: {type_text(member, definitions)}{optional}"
+    variants = list(_variants(schema, definitions))
+    for name in dict.fromkeys(name for variant in variants for name in variant.get("properties", {})):
+        having = [variant for variant in variants if name in variant.get("properties", {})]
+        types = dict.fromkeys(type_text(variant["properties"][name], definitions) for variant in having)
+        optional = "" if all(name in variant.get("required", ()) for variant in having) else ", optional"
+        yield f"- `{name}`: {' or '.join(types)}{optional}" + ("" if having == variants else _only_in(having))
+
+
+def _only_in(variants: Sequence[Mapping[str, Any]]) -> str:
+    """Such as: , with `mode` "url"."""
+    told = (
+        f"`{name}` {type_text(member, {})}"
+        for variant in variants
+        for name, member in variant["properties"].items()
+        if "const" in member
+    )
+    return f", with {' or '.join(dict.fromkeys(told))}"
 
 
 def _variants(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

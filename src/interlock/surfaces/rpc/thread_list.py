@@ -44,13 +44,13 @@ class ThreadsPage(TypedDict):
 async def list_threads(context: Context, params: ListParams) -> ThreadsPage:
     application = context.application
     archived = params.archived is True
-    records = [r async for r in _records(application.host, archived) if _matches(r, params, application)]
+    found = [r async for r in records(application.host, archived) if _matches(r, params, application)]
     by_creation = params.sort_key in (None, "created_at")
-    records.sort(
+    found.sort(
         key=lambda r: (r.created_at if by_creation else r.updated_at, r.thread_id),
         reverse=params.sort_direction != "asc",
     )
-    page = slice_of(records, lambda record: record.thread_id, cursor=params.cursor, limit=params.limit)
+    page = slice_of(found, lambda record: record.thread_id, cursor=params.cursor, limit=params.limit)
     return {
         "data": [application.thread_shape(record) for record in page.entries],
         "nextCursor": page.next_cursor,
@@ -58,7 +58,8 @@ async def list_threads(context: Context, params: ListParams) -> ThreadsPage:
     }
 
 
-async def _records(host: Host, archived: bool) -> AsyncIterator[ThreadRecord]:
+async def records(host: Host, archived: bool) -> AsyncIterator[ThreadRecord]:
+    """The latest changed first, a bounded number."""
     before: int | None = None
     before_id: str | None = None
     for _ in range(READ_AT_MOST // READ_AT_ONCE):
