@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pytest
 from interlock import Host
 from interlock.vocabulary.item import McpToolCallItem
 
-COMMAND = [sys.executable, "-m", "interlock.demo"]
+COMMAND = [sys.executable, "-m", "interlock", "demo"]
 PATIENCE = 60.0
 
 
@@ -118,12 +119,28 @@ def test_when_it_is_killed_its_servers_end_too(tmp_path: Path) -> None:
     assert psutil.wait_procs(children, timeout=PATIENCE)[1] == []
 
 
+def test_its_http_server_ends_with_whoever_started_it_also_while_it_loads(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "never")
+    (tmp_path / "uvicorn.py").write_text(f"open({str(tmp_path / 'never')!r})")  # loading it takes for ever
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "interlock.demo.weather_server", str(listening.fileno())],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+            stdin=subprocess.PIPE,
+            pass_fds=[listening.fileno()],
+        )
+    try:
+        process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize("end", ["kill", "interrupt"])
 def test_stopped_at_any_moment_it_goes_on_with_one_command_that_shows_what_was_interrupted(
     tmp_path: Path, end: str
 ) -> None:
-    command = [sys.executable, "-m", "interlock", "demo"]
-    process = subprocess.Popen(command, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(COMMAND, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     told = ""
     while "bind  1 of 4" not in told:
@@ -137,7 +154,7 @@ def test_stopped_at_any_moment_it_goes_on_with_one_command_that_shows_what_was_i
     assert again is not None
 
     done = subprocess.run(
-        [*command, *again.group(1).split()],
+        [*COMMAND, *again.group(1).split()],
         env=environment(tmp_path),
         capture_output=True,
         text=True,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import anyio
 
-from interlock import Host, InterlockError, Thread, TurnResult
+from interlock import Host, Thread, TurnResult
 from interlock.configuration import home_folder
 from interlock.demo import telling
-from interlock.demo.display import Display, one_line, open_display
+from interlock.demo.display import Display, one_line
 from interlock.demo.script import PROMPT, scripted_model
 from interlock.demo.servers import configured, weather_server
 from interlock.vocabulary.event import CallEnded, CallStarted, MessageCompleted, StepCaptured, StoredEvent, TurnEnded
@@ -195,14 +195,3 @@ def _command() -> str:
     """How the reader can start `interlock`: by name where it is on PATH, else as the file beside this Python."""
     beside = Path(sys.executable).parent / "interlock"
     return "interlock" if shutil.which("interlock") or not beside.exists() else str(beside)
-
-
-def main() -> None:
-    """Run the demonstration on stdout; exit status 0 when the turn completed."""
-    try:
-        result = anyio.run(run, open_display())
-    except InterlockError as error:
-        sys.exit(f"the demonstration cannot run: {error.message}")
-    except KeyboardInterrupt:
-        sys.exit(130)
-    sys.exit(0 if result.status == "completed" else 1)

@@ -1,6 +1,0 @@
-"""python -m interlock.demo"""
-
-from interlock.demo.run import main
-
-if __name__ == "__main__":
-    main()
