@@ -1,8 +1,9 @@
 """What can happen to a connection."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -111,8 +112,9 @@ async def test_a_server_that_stays_away_fails_the_append_after_a_bounded_time(
 
 
 @asynccontextmanager
-async def losing_answers(url: str) -> AsyncIterator[tuple[str, anyio.Event]]:
-    """A way to the server that, once the event is set, drops the connection in place of the next answer."""
+async def losing_answers(url: str, which: bytes = b"") -> AsyncIterator[tuple[str, anyio.Event]]:
+    """A way to the server that, once the event is set, drops the connection in place of the next answer that holds
+    `which`."""
     place = url.partition("@")[2].partition("/")[0]
     host, _, port = place.partition(":")
     lose = anyio.Event()
@@ -122,7 +124,7 @@ async def losing_answers(url: str) -> AsyncIterator[tuple[str, anyio.Event]]:
 
             async def answers() -> None:
                 async for data in server:
-                    if lose.is_set() and not lost:
+                    if lose.is_set() and not lost and which in data:
                         lost.append(True)
                         await client.aclose()
                         await anyio.sleep_forever()  # the server goes on believing in its client
@@ -154,6 +156,92 @@ async def test_an_append_whose_answer_was_lost_is_found_and_not_stored_again(url
         stored = await store.append("a", [ThreadNamed(name="y"), ThreadNamed(name="z")], after=2, at=7)
         assert [event.sequence for event in stored] == [3, 4]
         assert await stored_in(store, "a", after=2) == [*stored]
+
+
+@asynccontextmanager
+async def waiting_together(store: PostgresStore, *appends: Awaitable[object]) -> AsyncIterator[list[object]]:
+    """The appends wait for the session together while the block runs; after it the list has results, or errors."""
+    begun, free = anyio.Event(), anyio.Event()
+    results: list[object] = [None] * len(appends)
+
+    async def hold(connection: Any, repeated: bool) -> None:
+        begun.set()
+        await free.wait()
+
+    async def append(number: int, waited: Awaitable[object]) -> None:
+        try:
+            results[number] = await waited
+        except StorageFailed as error:
+            results[number] = error
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store._session.perform, "hold", hold)
+        await begun.wait()
+        for number, waited in enumerate(appends):
+            tasks.start_soon(append, number, waited)
+            await anyio.wait_all_tasks_blocked()
+        yield results
+        free.set()
+
+
+async def transactions(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        found = await connection.fetchval("SELECT count(DISTINCT xmin::text) FROM events")
+    finally:
+        await connection.close()
+    return int(found)
+
+
+@requirement("HIS-2")
+async def test_appends_that_wait_together_share_a_transaction_and_one_that_is_refused_fails_alone(url: str) -> None:
+    async with open_postgres(url) as store:
+        appends = [store.append(name, [STARTED], after=0, at=0) for name in "abc"]
+        late = store.append("b", [ThreadNamed(name="x")], after=7, at=0)
+        following = store.append("a", [ThreadNamed(name="x")], after=1, at=0)
+        async with waiting_together(store, *appends, late, following) as results:
+            pass
+        assert isinstance(results[3], StorageFailed)
+        assert [isinstance(result, tuple) for result in results] == [True, True, True, False, True]
+        assert [len(await stored_in(store, name)) for name in "abc"] == [2, 1, 1]
+    assert await transactions(url) == 1
+
+
+@requirement("HIS-2")
+async def test_where_a_shared_transaction_fails_everybody_gets_an_own_one(url: str) -> None:
+    async with open_postgres(url) as store:
+        broken = store._session.perform(
+            "divide", lambda connection, _: connection.execute("SELECT 1 / 0"), grouped=True
+        )
+        appends = [store.append(name, [STARTED], after=0, at=0) for name in "ab"]
+        async with waiting_together(store, appends[0], broken, appends[1]) as results:
+            pass
+        assert isinstance(results[1], StorageFailed)
+        assert [len(await stored_in(store, name)) for name in "ab"] == [1, 1]
+    assert await transactions(url) == 2
+
+
+@requirement("HIS-2")
+async def test_what_cannot_share_a_transaction_keeps_its_place(url: str) -> None:
+    async with open_postgres(url) as store:
+        deleted = store.delete_thread("a")
+        born, again = (store.append("a", [STARTED], after=0, at=at) for at in (1, 2))
+        async with waiting_together(store, born, deleted, again) as results:
+            pass
+        assert not any(isinstance(result, StorageFailed) for result in results)
+        assert [stored.at for stored in await stored_in(store, "a")] == [2]
+
+
+@requirement("HIS-2")
+async def test_appends_whose_common_answer_was_lost_are_found_and_not_stored_again(url: str) -> None:
+    async with losing_answers(url, b"COMMIT\0") as (relayed, lose), open_postgres(relayed) as store:
+        appends = [store.append(name, [STARTED], after=0, at=3) for name in "ab"]
+        following = store.append("a", [ThreadNamed(name="x")], after=1, at=4)
+        async with waiting_together(store, *appends, following) as results:
+            lose.set()
+        assert not any(isinstance(result, StorageFailed) for result in results)
+        assert [len(await stored_in(store, name)) for name in "ab"] == [2, 1]
+    assert await transactions(url) == 1
 
 
 async def test_a_failure_inside_comes_out_as_it_is(url: str) -> None:

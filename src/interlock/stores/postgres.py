@@ -137,7 +137,7 @@ class PostgresStore:
             if not await _store(connection, thread_id, after, at, rows, change):
                 await _explain(connection, thread_id, after, at, rows, repeated)
 
-        await self._session.perform("store an event in", store)
+        await self._session.perform("store an event in", store, grouped=True)
         return numbered(thread_id, after, at, events)
 
     async def read(self, thread_id: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:

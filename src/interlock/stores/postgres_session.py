@@ -5,7 +5,8 @@ Never: does two things at once, or does a thing twice: a request whose outcome i
 in a way that finds what was done.
 
 The session does what it is asked in one task of its own, shielded: a caller that is cancelled does not
-tear a statement apart.
+tear a statement apart. Appends that wait together go into one transaction (group commit), for a commit is what a disk
+takes longest for.
 """
 
 import hashlib
@@ -35,6 +36,8 @@ RETRY_SECONDS = 30.0
 
 CONNECT_SECONDS, STATEMENT_SECONDS, CLOSE_SECONDS = 10.0, 30.0, 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+MAXIMUM_GROUP = 128
+"""Requests in one transaction; bounds how long the first of them waits for the others."""
 MAXIMUM_WAITING = 1000
 """Requests that wait for the session; who comes after them waits before it is heard."""
 
@@ -44,6 +47,7 @@ class _Request:
     action: str
     operation: Operation
     patience: float
+    grouped: bool
     outcome: Outcome[Any]
 
 
@@ -55,15 +59,20 @@ class PostgresSession:
         self._database = database
         self._retry_seconds = retry_seconds
         self._sender, self._receiver = anyio.create_memory_object_stream[_Request](MAXIMUM_WAITING)
+        self._next: _Request | None = None
+        """Met behind a group that it cannot be part of."""
         self._connection: Connection | None = None
         self._backend: tuple[int, datetime] | None = None
         self._claims: dict[str, Owner] = {}
         self._lost_claims: dict[str, Owner | None] = {}
 
-    async def perform(self, action: str, operation: Operation, *, retry: bool = True) -> Any:
-        """What `operation` returns; StorageFailed ("cannot <action> the database …") otherwise."""
+    async def perform(self, action: str, operation: Operation, *, retry: bool = True, grouped: bool = False) -> Any:
+        """What `operation` returns; StorageFailed ("cannot <action> the database …") otherwise.
+
+        `grouped`: it may share a transaction with others, since what it refuses by an InterlockError it has not begun.
+        """
         patience = self._retry_seconds if retry else 0.0
-        request = _Request(action=action, operation=operation, patience=patience, outcome=Outcome())
+        request = _Request(action=action, operation=operation, patience=patience, grouped=grouped, outcome=Outcome())
         try:
             await self._sender.send(request)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
@@ -87,7 +96,9 @@ class PostgresSession:
         with anyio.CancelScope(shield=True):
             try:
                 async for request in self._receiver:
-                    await self._settle(request)
+                    self._next = request
+                    while self._next is not None:
+                        await self._settle(self._group())
             finally:
                 self._refuse_waiting()
                 await self._disconnect()
@@ -96,14 +107,45 @@ class PostgresSession:
         """Serve what waits, then end."""
         self._sender.close()
 
-    async def _settle(self, request: _Request) -> None:
-        result: Any = self._stopped(request.action)  # unless it gets another: the task itself may be torn down
+    def _group(self) -> list[_Request]:
+        """The next request, with those that wait behind it and may share its transaction."""
+        group: list[_Request] = []
+        while self._next is not None and (not group or (self._next.grouped and len(group) < MAXIMUM_GROUP)):
+            group.append(self._next)
+            self._next = None
+            if group[0].grouped:
+                with suppress(anyio.EndOfStream, anyio.WouldBlock):
+                    self._next = self._receiver.receive_nowait()
+        return group
+
+    async def _settle(self, group: list[_Request]) -> None:
+        # Unless they get others: the task itself may be torn down.
+        results: list[Any] = [self._stopped(request.action) for request in group]
         try:
-            result = await self._serve(request)
+            results = await (self._serve_together(group) if len(group) > 1 else self._serve_each(group))
         finally:
-            request.outcome.settle(result)
+            for request, result in zip(group, results, strict=True):
+                request.outcome.settle(result)
+
+    async def _serve_together(self, group: list[_Request]) -> list[Any]:
+        """One transaction for all; where that fails, each gets its own, for one may be to blame for all."""
+        try:
+            connection = await self._connected()
+            async with connection.transaction():
+                results = [await _outcome(request, connection) for request in group]
+        except Exception as error:
+            lost = is_lost(error)
+            if lost:
+                await self._disconnect()
+            return await self._serve_each(group, repeated=lost)
+        return results
+
+    async def _serve_each(self, group: list[_Request], repeated: bool = False) -> list[Any]:
+        return [await self._serve(request, repeated) for request in group]
 
     def _refuse_waiting(self) -> None:
+        if self._next is not None:
+            self._next.outcome.settle(self._stopped(self._next.action))
         with self._receiver, suppress(anyio.EndOfStream, anyio.WouldBlock):
             while True:
                 request = self._receiver.receive_nowait()
@@ -112,9 +154,9 @@ class PostgresSession:
     def _stopped(self, action: str) -> StorageFailed:
         return StorageFailed(f"cannot {action} the database {self._database}: the store is closed; open it again")
 
-    async def _serve(self, request: _Request) -> Any:
+    async def _serve(self, request: _Request, repeated: bool) -> Any:
         """The result of the request, or its error as a value."""
-        deadline, pause, repeated = anyio.current_time() + request.patience, FIRST_PAUSE, False
+        deadline, pause = anyio.current_time() + request.patience, FIRST_PAUSE
         while True:
             try:
                 return await request.operation(await self._connected(), repeated)
@@ -196,6 +238,13 @@ class PostgresSession:
             await connection.close(timeout=CLOSE_SECONDS)
         except Exception:  # a connection that cannot even say goodbye
             connection.terminate()
+
+
+async def _outcome(request: _Request, connection: Connection) -> Any:
+    try:
+        return await request.operation(connection, False)
+    except InterlockError as refusal:
+        return refusal
 
 
 def _lock_number(thread_id: str) -> int:
