@@ -32,6 +32,4 @@ def postgres_server() -> Iterator[PostgresServer]:
     try:
         yield server
     finally:
-        if server.is_running():
-            server.stop("immediate")
         server.remove()

