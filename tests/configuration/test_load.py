@@ -124,6 +124,13 @@ def test_no_file_at_all_is_an_empty_configuration(tmp_path: Path) -> None:
     assert load(home=tmp_path / "nothing", project=tmp_path, environment={}) == Configuration()
 
 
+def test_a_home_that_cannot_be_looked_into_is_refused_and_such_a_project_holds_nothing(tmp_path: Path) -> None:
+    closed = tmp_path / ("x" * 300)  # a name too long is refused to root as well, as a folder of root's is to others
+    with pytest.raises(InvalidRequest, match=r"cannot read the configuration file .*: file name too long; "):
+        load(home=closed)
+    assert load(home=tmp_path, project=closed) == Configuration()
+
+
 def test_the_nearest_file_wins_a_server_whole(tmp_path: Path) -> None:
     home = tmp_path / "home"
     written(

@@ -38,7 +38,8 @@ def read_bytes(file: Path, what: str = "the configuration file") -> bytes:
         content = first_bytes(file, MAXIMUM_FILE + 1)
     except OSError as error:
         raise InvalidRequest(
-            f"cannot read {what} {file}: {(error.strerror or 'unreadable').lower()}; check the path"
+            f"cannot read {what} {file}: {(error.strerror or 'unreadable').lower()}; check "
+            f"{'who may read it and its folders' if isinstance(error, PermissionError) else 'the path'}"
         ) from error
     if len(content) > MAXIMUM_FILE:
         raise InvalidRequest(f"cannot read {what} {file}: it is larger than {MAXIMUM_FILE} bytes")

@@ -93,7 +93,7 @@ def _layers(
         home = home_folder(environment)
     named = None if path is None else Path(path)
     files: list[tuple[Path, bool]] = []
-    if home is not None and (file := Path(home) / HOME_FILE).exists() and not _same(file, named):
+    if home is not None and _may_exist(file := Path(home) / HOME_FILE) and not _same(file, named):
         files.append((file, False))
     if project is not None:
         files += [(file, True) for file in project_files(project) if not _same(file, named)]
@@ -113,7 +113,20 @@ def _layers(
 
 def _same(file: Path, named: Path | None) -> bool:
     """Whether `file` is the one that was named: it is read once then, in the named one's place."""
-    return named is not None and named.exists() and file.samefile(named)
+    if named is None:
+        return False
+    try:
+        return file.samefile(named)
+    except OSError:  # reading the one that is not there, or may not be seen, says so
+        return False
+
+
+def _may_exist(file: Path) -> bool:
+    """Whether it is there, or in a folder that may not be looked into: then reading it says why."""
+    try:
+        return file.exists()
+    except OSError:
+        return True
 
 
 def watchable_files(
@@ -138,6 +151,6 @@ def watchable_files(
 
 
 def project_files(project: str | Path) -> tuple[Path, ...]:
-    """The configuration files that a project's folder holds."""
+    """The configuration files that a project's folder holds; none where it may not be looked into."""
     candidates = (Path(project).absolute() / name for name in PROJECT_FILES)
-    return tuple(file for file in candidates if file.is_file())
+    return tuple(file for file in candidates if os.path.isfile(file))

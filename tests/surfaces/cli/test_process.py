@@ -124,6 +124,60 @@ def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
     assert errors == b""
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["mcp", "--help"], ["threads", "list", "--json"], ["mcp", "list"]])
+def test_closed_streams_take_every_text_and_nothing_else_gets_their_numbers(shell: Shell, arguments: list[str]) -> None:
+    shell.configure("")
+    closed = ["bash", "-c", 'exec 0<&- 1>&-; exec "$@"', "bash", *COMMAND, *arguments]
+    done = subprocess.run(closed, cwd=shell.folder, env=shell.environment(), capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, b"error" in done.stderr, b"Traceback" in done.stderr) == (0, False, False)
+
+
+def test_a_full_disk_is_told_of_in_one_sentence(shell: Shell) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "threads", "list", "--json"],
+            cwd=shell.folder,
+            env=shell.environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: cannot go on: no space left on device; ")
+
+
+def test_a_locale_without_the_letters_of_a_text_gets_escapes(shell: Shell) -> None:
+    shell.configure("[mcp_servers.other]\ncommand = 'x'\nenabled = false\nargs = ['日', '😀', 'é']")
+    done = shell.run("mcp", "get", "other", PYTHONIOENCODING="ascii")
+    assert (done.status, done.errors) == (0, "")
+    assert r"\u65e5 \U0001f600 \xe9" in done.output
+    (args,) = [
+        setting["value"]
+        for setting in shell.run("mcp", "get", "other", "--json", PYTHONIOENCODING="ascii").json["settings"]
+        if setting["key"] == "args"
+    ]
+    assert args == ["日", "😀", "é"]
+
+
+def test_a_folder_that_was_deleted_is_named_as_what_is_wrong(shell: Shell) -> None:
+    gone = ["bash", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "bash", *COMMAND, "mcp", "list"]
+    done = subprocess.run(
+        gone, cwd=shell.folder, env=shell.environment(), capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: cannot begin: the folder where you are was deleted; go to another one\n"
+
+
+@pytest.mark.parametrize("arguments", [["mcp", "list"], ["doctor"], ["threads", "list"]])
+def test_a_home_that_cannot_be_looked_into_is_named(shell: Shell, arguments: list[str]) -> None:
+    home = "/" + "x" * 300  # as a folder of root's is for others; a name too long is refused to root as well
+    done = shell.run(*arguments, INTERLOCK_HOME=home)
+    assert done.status != 0
+    assert f"{home}/" in done.errors
+    assert "file name too long" in done.errors
+
+
 def test_a_defect_is_one_sentence_unless_a_traceback_was_asked_for(shell: Shell) -> None:
     code = (
         "import interlock.surfaces.cli.running as running\n"

@@ -5,6 +5,7 @@ Never: imports anything slow itself.
 """
 
 import gc
+import io
 import os
 import sys
 from types import ModuleType
@@ -22,13 +23,40 @@ NEEDS_TYPER = "cannot run a command: the package typer is not installed; run: pi
 
 def main() -> NoReturn:
     """Run the command line on sys.argv and exit: 0 fine, 1 the work failed, 2 usage or configuration wrong."""
+    _open_what_is_closed()
     try:
         sys.exit(_status())
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: nothing to flush, no message
+        _forget_output()  # nobody reads: no message
         sys.exit(1)
+    except SystemExit as end:
+        try:
+            sys.stdout.flush()
+        except OSError:  # it was told of, where it was not a reader who left
+            _forget_output()
+            sys.exit(end.code or 1)
+        raise
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _open_what_is_closed() -> None:
+    """Standard streams that whoever started us had closed lead nowhere, and take every text.
+
+    Otherwise the next file that is opened, the store for example, gets their number and what is meant for them.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            if (opened := os.open(os.devnull, os.O_RDWR)) != number:
+                os.dup2(opened, number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # another locale, or a server's half of a surrogate pair
+
+
+def _forget_output() -> None:
+    """What could not be written is not tried again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_plain_help() -> bool:

@@ -26,8 +26,9 @@ class Table:
 
 
 def print_json(document: Any) -> None:
-    """One document on one line; what JSON cannot carry is written as text."""
-    _write(sys.stdout, json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_plain_value))
+    """One document on one line; what JSON cannot carry is written as text, what stdout cannot carry as JSON escapes."""
+    escaped = (sys.stdout.encoding or "").lower().replace("_", "-") not in {"utf-8", "utf8"}
+    _write(sys.stdout, json.dumps(document, ensure_ascii=escaped, separators=(",", ":"), default=_plain_value))
 
 
 def print_table(table: Table) -> None:

@@ -29,6 +29,7 @@ def run(work: Work) -> int:
 
     _collect_again()
     try:
+        _stand_somewhere()
         return anyio.run(_interruptible, work)
     except Exception as error:
         return _status_of(error)
@@ -40,11 +41,20 @@ def run_at_once(work: Callable[[], int | None]) -> int:
 
     _collect_again()
     try:
+        _stand_somewhere()
         return work() or 0
     except typer.Abort:
         raise  # of a prompt
     except Exception as error:
         return _status_of(error)
+
+
+def _stand_somewhere() -> None:
+    """Raise InvalidRequest in a folder that was deleted: nothing can be looked for, or started, from there."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise InvalidRequest("cannot begin: the folder where you are was deleted; go to another one") from None
 
 
 def _collect_again() -> None:
@@ -109,5 +119,15 @@ def _status_of(error: BaseException) -> int:
     if isinstance(error, InterlockError):
         complain(with_way_out(error))
         return 2 if isinstance(error, InvalidRequest) else 1
+    if isinstance(error, OSError) and error.strerror:
+        complain(_refused_by_the_system(error.strerror.lower(), error.filename))
+        return 1
     complain(f"interlock broke inside ({type(error).__name__}); set INTERLOCK_TRACEBACK=1 to see where, and report it")
     return 1
+
+
+def _refused_by_the_system(reason: str, file: object) -> str:
+    """A file or disk that does not do what it should; the reader who left is not one of these."""
+    if file is None:
+        return f"cannot go on: {reason}; look where the output goes, and at the disk"
+    return f"cannot use {file}: {reason}; check who may use it and its folders"

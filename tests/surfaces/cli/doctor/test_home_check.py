@@ -38,6 +38,15 @@ def test_a_home_for_its_owner_only_is_fine(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("place", "found"),
+    [("new", {"no_home": "note"}), ("file/new", {"not_writable": "error"}), ("file", {"no_folder": "error"})],
+)
+def test_a_home_that_cannot_be_made_is_an_error(tmp_path: Path, place: str, found: dict[str, str]) -> None:
+    (tmp_path / "file").touch()
+    assert kinds(tmp_path / place) == found
+
+
+@pytest.mark.parametrize(
     ("mode", "found"),
     [(0o755, {"others_read": "warning"}), (0o777, {"others_write": "error"}), (0o700, {"home": "ok"})],
 )

@@ -25,7 +25,9 @@ OTHERS_READ = 0o044
 def examine_home(home: Path, configuration: Configuration) -> Iterator[Finding]:
     """Permissions, and processes of earlier runs."""
     if not home.exists():
-        yield Finding(subject=SUBJECT, level="note", kind="no_home", message=f"{home} does not exist yet")
+        yield _absent(home)
+    elif not home.is_dir():
+        yield _found("error", "no_folder", f"{home} is no folder", "name another one in INTERLOCK_HOME")
     else:
         yield from _folder(home)
         yield from _store(home)
@@ -44,6 +46,15 @@ def orphans() -> Iterator[Finding]:
             message=f"process {entry.pid}, a server of a host that was killed, still runs",
             fix=f"start any server, which ends it too, or run: kill {entry.pid}",
         )
+
+
+def _absent(home: Path) -> Finding:
+    """Whether it could be made: what is above it has to be a folder in which we may write."""
+    above = next(folder for folder in home.parents if folder.exists())
+    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+        return Finding(subject=SUBJECT, level="note", kind="no_home", message=f"{home} does not exist yet")
+    message = f"{home} cannot be made, because {above} {'cannot be written' if above.is_dir() else 'is no folder'}"
+    return _found("error", "not_writable", message, "set INTERLOCK_HOME, or HOME, to a folder of yours")
 
 
 def _folder(home: Path) -> Iterator[Finding]:
