@@ -472,6 +472,41 @@ async def test_what_the_user_said_meanwhile_is_not_lost_for_a_question(open_host
         assert "never mind" in repr(state.entries[-1])
 
 
+@requirement("QST-9", "LIF-1")
+@pytest.mark.parametrize("what", ["steer", "interrupt"])
+async def test_whatever_comes_while_the_host_stops_call_question_and_turn_have_their_ends_or_none_has(
+    what: str, open_host: OpenHost, servers: Servers
+) -> None:
+    configs = servers(e=modern(asking()))
+    kept = set()
+    async with open_host(
+        configs, model=ScriptedModel(*[Call("mcp__e__ask", call_id=f"c{n}") for n in range(30)])
+    ) as host:
+        for ticks in range(30):
+            thread = await host.start_thread()
+            async with thread.audience("thread") as questions, anyio.create_task_group() as tasks:
+                turn = await thread.start_turn("go")
+                await anext(questions)
+                tasks.start_soon(thread.close)
+                for _ in range(ticks):
+                    await anyio.lowlevel.checkpoint()
+                said = what == "steer"
+                if said:
+                    try:
+                        turn.steer("never mind")
+                    except InvalidRequest:
+                        said = False
+                else:
+                    tasks.start_soon(turn.interrupt)
+            state = await host.read_thread(thread.id)
+            waits = state.open_turn is not None
+            assert (len(state.open_calls), len(state.open_questions), len(state.held_calls)) == (waits,) * 3
+            assert ("never mind" in repr(state.entries)) == said
+            assert not (waits and said)
+            kept.add(waits)
+    assert kept == {True, False}
+
+
 @requirement("QST-9")
 async def test_a_loop_of_the_application_hears_the_end_when_it_stops_itself(
     open_host: OpenHost, servers: Servers

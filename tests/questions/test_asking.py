@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -19,7 +19,7 @@ from interlock.vocabulary.errors import InvalidRequest, StorageFailed
 from interlock.vocabulary.event import Event, QuestionAnswered, QuestionAsked, QuestionDeclined, QuestionWithdrawn
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.policy import Policy
-from interlock.vocabulary.question import Accept, Answer, Approval, Cancel, Decline, Elicitation, Question
+from interlock.vocabulary.question import Accept, Answer, Approval, Cancel, Decline, Elicitation, HeldRequest, Question
 from tests.manifest import requirement
 
 pytestmark = pytest.mark.anyio
@@ -710,6 +710,22 @@ async def test_open_questions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(InvalidRequest, match="more than 2 questions"):
             await asking.elicit([elicitation()])
         assert len(asking.questions) == 2
+
+
+@requirement("QST-9")
+async def test_a_round_that_fails_leaves_none_of_its_questions_to_the_next_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("interlock.questions.asking.MAXIMUM_OPEN", 2)
+    desk = Desk()
+    asking = desk.open(keeps=lambda turn_id: True)
+    held = HeldRequest(server="e", whereabouts="", method="tools/call", params={}, keys=("a", "b", "c"))
+    asked = [replace(elicitation(call_id="c1", turn_id="t1"), era="stateless", held=held) for _ in held.keys]
+    async with listened(asking):
+        with pytest.raises(InvalidRequest, match="more than 2 questions"):
+            await asking.elicit(asked)
+        assert asking.questions == ()
+    assert desk.store.kinds.count(QuestionAsked) == desk.store.kinds.count(QuestionWithdrawn) == 2
 
 
 async def test_a_question_that_cannot_be_stored_is_not_asked() -> None:

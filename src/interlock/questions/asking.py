@@ -172,7 +172,9 @@ class Asking:
                 turn=self._turn_options(first.turn_id),
             )
             await self._record(requested)
-            results = await _side_by_side(self._elicited, questions)
+            results = await _side_by_side(
+                self._elicited, questions, failed=partial(self._rounds.give_up, first.call_id)
+            )
             await self.input_sent(first.turn_id, first.call_id)
         return results
 
@@ -202,7 +204,8 @@ class Asking:
                     known = (await self._settle_again(question, again, policy, shown=question.id in asked)).answer
                 return _result(question, known)
 
-            return await _side_by_side(result, requested.questions)
+            failed = partial(self._rounds.give_up, requested.call_id)
+            return await _side_by_side(result, requested.questions, failed=failed)
 
     async def input_sent(self, turn_id: str, call_id: str) -> None:
         """The answers that were given go out now: from here on nobody is asked for them again."""
@@ -429,15 +432,25 @@ def _result(question: Question, answer: Answer) -> JsonObject:
 
 
 async def _side_by_side(
-    ask: Callable[[Question], Awaitable[JsonObject]], questions: Sequence[Question]
+    ask: Callable[[Question], Awaitable[JsonObject]],
+    questions: Sequence[Question],
+    *,
+    failed: Callable[[], None] = lambda: None,
 ) -> tuple[JsonObject, ...]:
-    """The results of `ask` in the order of the questions, all of which are open at the same time."""
+    """The results of `ask` in the order of the questions, all of which are open at the same time.
+
+    When one of several fails, `failed` is called before the others are cancelled.
+    """
     if len(questions) == 1:
         return (await ask(questions[0]),)
     results: dict[int, JsonObject] = {}
 
     async def one(place: int, question: Question) -> None:
-        results[place] = await ask(question)
+        try:
+            results[place] = await ask(question)
+        except Exception:
+            failed()
+            raise
 
     with _unwrapped():
         async with anyio.create_task_group() as tasks:

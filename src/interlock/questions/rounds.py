@@ -31,7 +31,11 @@ class Rounds:
         try:
             yield
         finally:
-            del self._open[call_id]
+            self.give_up(call_id)
+
+    def give_up(self, call_id: str) -> None:
+        """The round has failed: no host can go on with it, so that all its questions end."""
+        self._open.pop(call_id, None)
 
     def keep(self, question: Question) -> bool:
         """Whether a question that nobody waits for any more stays open for the next host."""

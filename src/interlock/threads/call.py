@@ -21,7 +21,7 @@ from interlock.threads import builtins, facts, output, taking_up
 from interlock.threads.gate import Gate, Ticket
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
-from interlock.threads.lifecycle import Answer, Attempt, Ending, Kept, run_item
+from interlock.threads.lifecycle import Answer, Attempt, Ending, run_item
 from interlock.threads.permission import Approvals, Keeper, Permission, Wanted
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
@@ -158,8 +158,6 @@ class Caller:
             Kept: this host stops as well.
             StorageFailed: a fact could not be stored.
         """
-        if self._closed:
-            raise Kept
         start = next(start for start in self._journal.facts.open_calls if start.item.id == held.call_id)
 
         async def operation(attempt: Attempt) -> Answer:
@@ -173,6 +171,8 @@ class Caller:
                     return await self._go_on(step.binding, start, responses, attempt)
 
         with _Cancellable(self._running, self._asking, held.call_id) as scope:
+            if self._closed:
+                scope.cancel()
             return await run_item(
                 self._journal,
                 start,

@@ -113,6 +113,7 @@ class Thread:
         self._resources = ResourceClient(self._servers.latest)
         self._skills: dict[str, Skills] = {}
         self._turn: Turn | None = None
+        self._taken_up: Turn | None = None
         self._beginning = anyio.Lock()
         self._compacting: anyio.CancelScope | None = None
 
@@ -150,6 +151,11 @@ class Thread:
     def running_turn(self) -> Turn | None:
         """The turn that `start_turn` began and that has not ended."""
         return self._turn if self._turn is not None and self._turn.id == self._journal.open_turn else None
+
+    @property
+    def taken_up_turn(self) -> Turn | None:
+        """The turn of an earlier host with which this one went on when the Thread was loaded; it may have ended."""
+        return self._taken_up
 
     @property
     def closing(self) -> bool:
@@ -521,7 +527,7 @@ class Thread:
         """Go on with the turn whose calls wait for people since another host ran it (QST-9)."""
         turn = turn_to_go_on_with(self._journal, self._room, lambda: self._settings)
         if turn is not None:
-            self._turn = turn
+            self._turn = self._taken_up = turn
             await tasks.start(self._run_turn, turn, name=f"turn {turn.id}")
 
     def _options_of(self, turn_id: str) -> TurnOptions:
@@ -529,7 +535,7 @@ class Thread:
 
     def _goes_on(self, turn_id: str) -> bool:
         """Whether calls of the turn that wait for people are left to the next host when this one stops."""
-        return self._turn is not None and self._turn.id == turn_id and self._turn.goes_on
+        return self._turn is not None and self._turn.id == turn_id and self._turn.keeps_calls()
 
     async def _run_turn(
         self, turn: Turn, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED

@@ -165,6 +165,7 @@ class Turn:
         self._compacted: int | None = None
         self._said: list[tuple[Part, ...]] = []
         """What the user said meanwhile and the model has not heard yet."""
+        self._left = False
         self._closed = False
         self._result: TurnResult | None = None
         self._defect: Exception | None = None
@@ -180,11 +181,14 @@ class Turn:
     def options(self) -> TurnOptions:
         return self._request.options
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether another host may go on with it when this one stops: nobody has interrupted it, and nothing was said
-        that its model has not heard."""
-        return not (self._interrupting or self._said)
+    def keeps_calls(self) -> bool:
+        """Whether its calls that wait for people are left to the next host, asked of each when this one stops: nobody
+        has interrupted the turn, and nothing was said that its model has not heard.
+
+        Once it is so, it stays so: else a call, its question and the turn could be told different things.
+        """
+        self._left = self._left or not (self._interrupting or self._said)
+        return self._left
 
     @property
     def interrupted(self) -> bool:
@@ -208,20 +212,24 @@ class Turn:
         It becomes a message of the user then, or at the turn's end, however that comes about.
 
         Raises:
-            InvalidRequest: the turn has come to its end.
+            InvalidRequest: the turn has come to its end, or is left to the next host.
         """
+        if self._left:
+            raise InvalidRequest(f"cannot say more in turn {self._id}: {WAITS}")
         if self._closed:
             raise InvalidRequest(f"turn {self._id} has come to its end; start another one")
         self._said.append(as_parts(user_input))
 
     async def interrupt(self) -> None:
-        """End the turn as interrupted: its calls are cancelled and each writes its end. Returns once it has ended."""
+        """End the turn as interrupted: its calls are cancelled and each writes its end. Returns once it has ended.
+
+        Too late when its Thread is closing and has left its calls to the next host: then the result says so.
+        """
         self._interrupting = True
         await self.stop()
 
     async def stop(self) -> None:
         """As `interrupt`, but calls that wait for people are left to the next host, and the turn with them (QST-9)."""
-        self._closed = self._closed or self._is_kept  # what would be said now, nobody could take over
         self._scope.cancel()
         await self._done.wait()
 
@@ -269,7 +277,8 @@ class Turn:
     @property
     def _is_kept(self) -> bool:
         """Whether calls of the turn were left open for the next host."""
-        return self.goes_on and any(held.requested.turn_id == self._id for held in self._room.journal.facts.held_calls)
+        held = any(held.requested.turn_id == self._id for held in self._room.journal.facts.held_calls)
+        return held and self.keeps_calls()
 
     async def _take_up(self, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Go on with the calls that wait for people, side by side; then all calls of the model have outputs."""

@@ -5,18 +5,22 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import pytest
 
 from interlock.stores import open_store
 from interlock.surfaces.cli.opening import STORE_FILE
 from interlock.testing import Call, Say, ScriptedEndpoint
-from interlock.vocabulary.event import QuestionAnswered, QuestionAsked
-from interlock.vocabulary.question import Action
+from interlock.vocabulary.event import InputRequested, QuestionAnswered, QuestionAsked, ThreadStarted, TurnStarted
+from interlock.vocabulary.form import Form
+from interlock.vocabulary.question import Action, HeldRequest, Question
+from tests.history.thread_events import call_started
 from tests.manifest import requirement
 from tests.surfaces.cli.shell import COMMAND, PATIENCE, Shell, pieces, scripted
 from tests.surfaces.cli.test_exec import use
@@ -140,6 +144,53 @@ async def test_to_look_at_a_turn_whose_answer_was_not_sent_does_not_end_it(askin
         done = await run(asking, "exec", "--thread", thread, "--json", "--answer", str(answers))
     assert done.status == 0
     assert told(done.output)[0] == {"action": "decline"}
+
+
+OVER_AT_ONCE = """
+from interlock.host.host import Host
+from interlock.surfaces.cli.main import main
+
+resume = Host.resume_thread
+
+async def over_when_resumed(host, thread_id):
+    thread = await resume(host, thread_id)
+    if thread.running_turn is not None:
+        await thread.running_turn.finished()
+    return thread
+
+Host.resume_thread = over_when_resumed
+main()
+"""
+"""The command line, in which a turn that was taken up is over before anybody looks."""
+
+
+@requirement("QST-9")
+async def test_a_turn_that_ends_as_soon_as_it_is_taken_up_is_shown_with_its_end(asking: Shell) -> None:
+    """A step of a program's own, killed with its answer not sent; the server is not configured any more."""
+    question = Question(
+        id="q", server="git", message="Who?", subject=Form(), turn_id="u", call_id="c", certainty="known"
+    )
+    held = HeldRequest(server="git", whereabouts="there", method="tools/call", params={"name": "log"}, keys=("a",))
+    events = [
+        ThreadStarted(),
+        TurnStarted(turn_id="u", implicit=True),
+        call_started("c", "u"),
+        InputRequested(turn_id="u", call_id="c", request=held, questions=(question,)),
+        QuestionAsked(question=question),
+        QuestionAnswered(question_id="q", server="git", action="decline", by="user"),
+    ]
+    async with open_store(asking.home / STORE_FILE) as store:
+        await store.append("thread", events, after=0, at=0)
+    async with ScriptedEndpoint() as endpoint:
+        use(asking, endpoint)
+        command = [sys.executable, "-c", OVER_AT_ONCE, "exec", "--thread", "thread", "--json"]
+        environment = asking.environment(MODEL_KEY="k3y")
+        done = await anyio.run_process(
+            command, cwd=asking.folder, env=environment, input=b"", stderr=subprocess.PIPE, check=False
+        )
+    (end,) = [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "call_ended"]
+    assert "is not configured any more" in end["item"]["error"]["message"]
+    assert (done.returncode, b"the host ended while the turn ran" in done.stderr) == (1, True)
 
 
 @requirement("QST-9")

@@ -153,7 +153,7 @@ async def _go_on(thread: Thread, shown: "_Shown", *, somebody: bool) -> TurnResu
     Raises:
         InvalidRequest: nobody is here who could answer; it goes on waiting.
     """
-    turn = thread.running_turn
+    turn = thread.taken_up_turn  # it may have ended already: then its end is shown
     if turn is None:
         return None
     if thread.open_questions and not somebody:
@@ -211,6 +211,7 @@ class _Shown:
         notices = thread.notices()
         async with anyio.create_task_group() as tasks:
             turn = await begin()
+            unheard = thread.running_turn is not turn
             if self.as_json:
                 tasks.start_soon(_print_events, thread, turn, after)
             elif at_terminal(sys.stdout):
@@ -220,7 +221,8 @@ class _Shown:
             result = await turn.finished()
             notices.close()  # the stream ends once it is printed
         self.after = thread.state.last_sequence
-        if not self.as_json and not at_terminal(sys.stdout) and result.last_message is not None:
+        streamed = at_terminal(sys.stdout) and not unheard
+        if not self.as_json and not streamed and result.last_message is not None:
             print_text(result.last_message)
         return result
 
