@@ -65,6 +65,27 @@ async def test_a_thread_whose_database_cannot_be_written_stops_before_it_acts_fu
         assert (await (await thread.start_turn("still there?")).finished()).last_message == "on we go"
 
 
+@requirement("HIS-2", "LIF-8")
+async def test_a_thread_whose_store_failed_is_opened_again_by_whoever_resumes_it(tmp_path: Path) -> None:
+    def fail_now(_: ModelRequest) -> Call:
+        assert host._opened is not None
+        host._opened.store._writer._connection.execute("PRAGMA query_only = 1")  # type: ignore[attr-defined] # SQLite's
+        return Call(NOTE, {"big": BIG})
+
+    model = ScriptedModel(fail_now, Say("on we go"))
+    servers = {"a": scripted_server("a", script(tmp_path / "trace"), tmp_path)}
+    async with Host(servers, store=tmp_path / "interlock.db", model=model, grace=20) as host:
+        thread = await host.start_thread()
+        assert (await (await thread.start_turn("go")).finished()).status == "failed"
+        assert host._opened is not None
+        host._opened.store._writer._connection.execute("PRAGMA query_only = 0")  # type: ignore[attr-defined] # as above
+        again = await host.resume_thread(thread.id)
+        assert thread.closed
+        assert again is not thread
+        assert again.state.turns[0].status == "interrupted"
+        assert (await (await again.start_turn("still there?")).finished()).last_message == "on we go"
+
+
 @requirement("HIS-2", "LIF-4")
 async def test_a_turn_outlives_a_restart_of_its_postgresql(tmp_path: Path, postgres_server: PostgresServer) -> None:
     trace, place = tmp_path / "trace.jsonl", postgres_server.new_database()

@@ -73,6 +73,8 @@ class Journal:
         self._writing = anyio.Lock(fast_acquire=True)
         self._subscribers: list[Subscriber] = []
         self._failure: StorageFailed | None = None
+        self.failed = anyio.Event()
+        """Set once the store has failed: nothing is recorded any more until the Thread is opened again."""
         self._closed = False
 
     @classmethod
@@ -146,6 +148,11 @@ class Journal:
     def turn(self, turn_id: str) -> TurnState | None:
         """One Turn as it is now; costs nothing for the others."""
         return self._fold.turn(turn_id)
+
+    @property
+    def failure(self) -> StorageFailed | None:
+        """Why the store failed; see `failed`."""
+        return self._failure
 
     def refuse_if_failed(self) -> None:
         """Raise StorageFailed when the store has failed before: nothing more is recorded then."""
@@ -253,6 +260,7 @@ class Journal:
             raise  # refused before anything was stored
         except BaseException as error:
             self._failure = self._failed(error)
+            self.failed.set()
             raise
         return recorded
 

@@ -95,6 +95,8 @@ class LoadedThreads:
     async def resume(self, thread_id: str, wishes: Wishes) -> Thread:
         """The Thread of that id: the loaded one, or a new one made from what is stored.
 
+        A loaded one whose store has failed can do nothing any more, so it is closed and opened again.
+
         Raises:
             InvalidRequest: no such Thread is stored.
             StorageFailed: another process writes it; the sentence names it (HIS-7).
@@ -102,7 +104,7 @@ class LoadedThreads:
         while (busy := self._loading.get(thread_id)) is not None or thread_id in self._loaded:
             if busy is not None:
                 await busy.wait()
-            elif not (thread := self._loaded[thread_id]).closing:
+            elif not ((thread := self._loaded[thread_id]).closing or thread.journal.failed.is_set()):
                 if wishes.overrides is not None:
                     thread.override(wishes.overrides)
                 return thread

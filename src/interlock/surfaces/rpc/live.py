@@ -52,6 +52,7 @@ class LiveThread:
         self._joining: dict[Client, Attendance] = {}
         self._unload_after = unload_after
         self._stir = anyio.Event()
+        self._over = False
 
     def __repr__(self) -> str:
         return f"<LiveThread {self.thread.id} followers={len(self._followers)}>"
@@ -117,7 +118,7 @@ class LiveThread:
 
     async def told_ends(self) -> None:
         """Return once clients have heard of the end of every turn that began."""
-        while self.thread.running_turn is not None or self._translator.turn is not None:
+        while not self._over and (self.thread.running_turn is not None or self._translator.turn is not None):
             await self._stir.wait()
 
     # ---- its tasks
@@ -128,12 +129,17 @@ class LiveThread:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._follow_notices)
                 tasks.start_soon(self._close_when_deserted)
+                tasks.start_soon(self._close_when_its_store_failed)
                 await self._follow_events()
                 tasks.cancel_scope.cancel()
         finally:
             self.pauses.close()
+        failure = self.thread.journal.failure
+        if failure is not None:
+            self.tell(self._translator.given_up(failure.message, time.time_ns() // 1_000_000))
         about = {"threadId": self.thread.id}
         self.tell([("thread/status/changed", {**about, "status": NOT_LOADED}), ("thread/closed", about)])
+        self._over = True
         self._stirred()
 
     async def _follow_events(self) -> None:
@@ -164,6 +170,11 @@ class LiveThread:
             if patience.cancelled_caught:
                 await self.thread.close()
                 return
+
+    async def _close_when_its_store_failed(self) -> None:
+        """It can do nothing more until it is opened again, which only a closed thread can be."""
+        await self.thread.journal.failed.wait()
+        await self.thread.close()
 
     def _stirred(self) -> None:
         self._stir.set()

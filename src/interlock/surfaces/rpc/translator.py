@@ -138,6 +138,11 @@ class Translator:
 
     # ---- turns
 
+    def given_up(self, reason: str, now: int) -> News:
+        """What clients are told of the running turn when nothing of it can be stored any more, its end included."""
+        if self._turn is not None:
+            yield from self._end_turn(TurnEnded(turn_id=self._turn, status="failed", error=reason), now)
+
     def _begin_turn(self, event: TurnStarted, at: int) -> News:
         self._turn, self._turn_began, self._last_message = event.turn_id, at, None
         self._writing.clear()
