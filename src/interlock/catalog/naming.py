@@ -6,7 +6,8 @@ Never: looks at a listing, an order or a neighbour, and never decodes a name.
 
 import hashlib
 import re
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 MAXIMUM_LENGTH = 64
 """What the strictest model providers accept for a function name, with the characters A-Z a-z 0-9 _ and -."""
@@ -15,8 +16,7 @@ _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _DIGEST_DIGITS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class PublicName:
+class PublicName(NamedTuple):
     """A public name, with the reason for its digest as the end of a sentence; None when it is the plain spelling."""
 
     text: str
@@ -41,9 +41,15 @@ def _why_not_plain(server: str, tool: str, plain: str, spelling: str) -> str | N
         return "it has characters other than letters, digits, _ and -"
     if len(plain) > MAXIMUM_LENGTH:
         return f"it would be longer than {MAXIMUM_LENGTH} characters"
-    if "__" in server or server.endswith("_") or tool.startswith("_"):
+    if tool[:1] == "_" or _runs_on(server):
         return "its underscores would let it be read as another server's tool"
     return None
+
+
+@lru_cache(maxsize=1000)
+def _runs_on(server: str) -> bool:
+    """Whether the end of this server's name could be taken for the beginning of a tool's; servers have many tools."""
+    return "__" in server or server.endswith("_")
 
 
 def _digest(server: str, tool: str) -> str:

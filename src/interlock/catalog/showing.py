@@ -7,9 +7,7 @@ Never: changes what a call needs (names, defaults, enumerations), or the tool as
 import re
 from typing import Any, Final
 
-import orjson
-
-from interlock.vocabulary.json import JsonObject, ordered
+from interlock.vocabulary.json import JsonObject, ordered_and_written
 
 _TERMINAL_SEQUENCE: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # ECMA-48 section 5.4: control sequences, such as colours
@@ -40,8 +38,9 @@ def shown_schema(schema: JsonObject) -> JsonObject:
     Raises:
         ValueError: it is nested too deep to be written.
     """
-    copy: JsonObject = ordered(schema)
-    if not _perhaps_unfit(copy):
+    copy: JsonObject
+    copy, text = ordered_and_written(schema)
+    if text is not None and _PERHAPS_UNFIT.search(text) is None:  # most are so, and are not walked through
         return copy
     nodes: list[Any] = [copy]
     while nodes:
@@ -55,11 +54,3 @@ def shown_schema(schema: JsonObject) -> JsonObject:
                 elif name in _PROSE and isinstance(value, str):
                     node[name] = shown(value)
     return copy
-
-
-def _perhaps_unfit(schema: JsonObject) -> bool:
-    """Whether a text of the schema may have an unfit character: most have none, and are not walked through."""
-    try:
-        return _PERHAPS_UNFIT.search(orjson.dumps(schema)) is not None
-    except orjson.JSONEncodeError:  # what orjson cannot write (an integer over 64 bits, say) is rare
-        return True

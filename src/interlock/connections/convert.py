@@ -36,6 +36,7 @@ MAXIMUM_BLOCKS: Final = 10_000
 """Blocks of a tool's result that are kept: each is looked at several times, in one piece."""
 INT64: Final = range(-(2**63), 2**63)
 NO_ANNOTATIONS: Final = ToolAnnotations()
+TYPES_OF_HINTS: Final = frozenset({bool, type(None)})
 HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -109,11 +110,12 @@ def tool(entry: JsonObject) -> Tool:
         raise Misshapen('inputSchema has a type other than "object"')
     description, title, annotations = get("description"), get("title"), get("annotations")
     output_schema, icons, meta = get("outputSchema"), get("icons"), get("_meta")
+    name = get("name")
     if description is not None and not isinstance(description, str):
         raise Misshapen("description is not a string")
     # What a tool seldom has is not looked into: a server may list ten thousand of them.
     return Tool(
-        name=_filled(entry, "name"),
+        name=name if name and type(name) is str else _filled(entry, "name"),
         title=None if title is None else _text(title),
         description=description,
         input_schema=schema,
@@ -295,7 +297,7 @@ def _tool_annotations(value: JsonValue) -> ToolAnnotations:
     if not isinstance(value, dict):
         return NO_ANNOTATIONS
     title, hints = value.get("title"), tuple(map(value.get, HINTS))
-    if title is not None or not all(hint is None or hint is True or hint is False for hint in hints):
+    if title is not None or not TYPES_OF_HINTS.issuperset(map(type, hints)):
         return replace(_hinted(*map(_flag, hints)), title=_text(title))
     return _hinted(*hints)
 

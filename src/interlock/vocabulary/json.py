@@ -47,10 +47,16 @@ def ordered(value: JsonValue) -> JsonValue:
     Raises:
         ValueError: as `compact` does.
     """
+    return ordered_and_written(value)[0]
+
+
+def ordered_and_written(value: JsonValue) -> tuple[JsonValue, bytes | None]:
+    """`ordered`, with the UTF-8 text that it was read from; None where orjson cannot write the value."""
     try:
-        return orjson.loads(orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS))
+        text = orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
-        return json.loads(_write_anything(value, sort_keys=True))
+        return json.loads(_write_anything(value, sort_keys=True)), None
+    return orjson.loads(text), text
 
 
 def copied(value: JsonObject) -> JsonObject:
