@@ -50,14 +50,14 @@ LONGEST_REASON = 2000
 
 
 class _Started(anyio.abc.TaskStatus[None]):
-    """Passes `started` on, and remembers it."""
+    """Passes `started` on, and tells of it."""
 
-    def __init__(self, outer: anyio.abc.TaskStatus[None]) -> None:
+    def __init__(self, outer: anyio.abc.TaskStatus[None], opened: Once) -> None:
         self._outer = outer
-        self.told = False
+        self._opened = opened
 
     def started(self, value: None = None) -> None:
-        self.told = True
+        self._opened.set()
         self._outer.started()
 
 
@@ -77,6 +77,7 @@ class Dispatcher:
         self.channel = channel
         self.diagnostics = Diagnostics(mask)
         self.requests = ServerRequests(on_request or {}, self._post, self.diagnostics, farewells or {})
+        self.opened = Once()
         self.over = Once()
         self.failure: ServerFailed | None = None
         """Why the connection is over; None while it lives."""
@@ -107,7 +108,7 @@ class Dispatcher:
         Raises:
             ServerFailed: the channel could not be opened (effect none).
         """
-        opened = _Started(task_status)
+        opened = _Started(task_status, self.opened)
         try:
             async with anyio.create_task_group() as self._group:
                 try:
@@ -122,7 +123,7 @@ class Dispatcher:
             if asyncio.iscoroutine(self._delivering):
                 self._delivering.close()
             self.ended(self._failed("was closed", "unavailable"))
-        if not opened.told and self.failure is not None:
+        if not self.opened.is_set() and self.failure is not None:
             raise self.failure
 
     async def flush(self, seconds: float = FLUSH_SECONDS) -> None:

@@ -61,13 +61,14 @@ class _Probe:
     def __init__(self) -> None:
         self.answered = False
         self.evidence: JsonObject | ServerFailed | None = None
-        self.handshake = anyio.CancelScope()
+        self.handshake: anyio.CancelScope | None = None
 
     def take(self, outcome: JsonObject | ServerFailed) -> None:
         self.answered = True
         if _shows_stateless(outcome):
             self.evidence = outcome
-            self.handshake.cancel()
+            if self.handshake is not None:
+                self.handshake.cancel()
 
 
 class _NotStateless(Exception):
@@ -143,7 +144,7 @@ class _Negotiation:
                 raise DiedOnProbe(error) from error
             raise
         try:
-            return await self._initialize_beside(probe)
+            return await (self._initialize_beside(probe) if silent else self._initialize_newest())
         except ServerFailed as error:
             if silent and not probe.answered and self._dispatcher.failure is not None:
                 raise DiedOnProbe(error, slow=True) from error
@@ -157,7 +158,7 @@ class _Negotiation:
         """initialize, unless the probe is answered first after all: evidence of the stateless era outweighs whatever
         the server then says to initialize, for its first request was the probe (basic/transports/stdio)."""
         outcome: Negotiated | ServerFailed | None = None
-        with probe.handshake:
+        with anyio.CancelScope() as probe.handshake:
             try:
                 outcome = await self._initialize_newest()
             except ServerFailed as error:

@@ -4,9 +4,12 @@ Owns: the way from a configuration to a session, and the reason of its end.
 Never: restarts a session that was ready, follows pages, or makes typed values of results; `connection` does.
 """
 
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from math import inf
+from types import TracebackType
 from typing import Any
 
 import anyio
@@ -157,16 +160,15 @@ class Session:
         return self._dispatcher.channel.process_id
 
 
-@asynccontextmanager
-async def open_session(
+def open_session(
     config: ServerConfig,
     *,
     timeout: float | None = None,
     era: Era | None = None,
     handlers: SessionHandlers | None = None,
     probe_timeout: float = PROBE_TIMEOUT,
-) -> AsyncIterator[Session]:
-    """Start or reach the server, negotiate, and yield the session; leaving ends it, bounded (CON-5).
+) -> AbstractAsyncContextManager[Session]:
+    """Start or reach the server, negotiate, and give the session; leaving ends it, bounded (CON-5).
 
     `timeout` is seconds for all of the start-up (default: config.startup_timeout). `era` is what worked last
     time; it is tried first and found out again when it fails. Enter and leave in one task.
@@ -175,75 +177,97 @@ async def open_session(
         ServerFailed: the session did not come about (effect none).
     """
     limit = config.startup_timeout if timeout is None else timeout
-    opening = _Opening(config, handlers or SessionHandlers(), limit, now() + limit, probe_timeout)
-    async with AsyncExitStack() as stack:
-        yield await opening.open(stack, era)
+    return _Opening(config, handlers or SessionHandlers(), limit, era, probe_timeout)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Opening:
-    """The attempts to open one session: at most two."""
+    """The attempts to open one session: at most two, one after the other. `_running` is the one that lives."""
 
     config: ServerConfig
     handlers: SessionHandlers
     patience: float
-    deadline: float
+    era: Era | None
     probe_timeout: float
+    deadline: float = inf
+    _running: AbstractAsyncContextManager[None] | None = None
 
-    async def open(self, stack: AsyncExitStack, era: Era | None) -> Session:
+    async def __aenter__(self) -> Session:
+        self.deadline = now() + self.patience
+        try:
+            return await self._open(self.era)
+        except BaseException:
+            await self._leave(*sys.exc_info())
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._leave(kind, error, traceback)
+
+    async def _leave(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> bool | None:
+        running, self._running = self._running, None
+        return None if running is None else await running.__aexit__(kind, error, traceback)
+
+    async def _open(self, era: Era | None) -> Session:
         transport = self.config.transport
         try:
             if isinstance(transport, StdioTransport):
-                return await self._open_process_or_tell(stack, era)
-            return await self._open_url(stack, transport, era)
+                return await self._open_process_or_tell(era)
+            return await self._open_url(transport, era)
         except ServerFailed as error:
             error.effect = error.facts["effect"] = "none"  # no request of a caller was sent
             raise
 
-    async def _open_process_or_tell(self, stack: AsyncExitStack, era: Era | None) -> Session:
+    async def _open_process_or_tell(self, era: Era | None) -> Session:
         try:
-            return await self._open_process(stack, era)
+            return await self._open_process(era)
         except ServerFailed as error:
             self.handlers.on_failing(error)
             raise
 
-    async def _open_process(self, stack: AsyncExitStack, era: Era | None) -> Session:
+    async def _open_process(self, era: Era | None) -> Session:
         try:
-            return await self._attempt(stack, StdioChannel(self.config), self.config.protocol, era)
+            return await self._attempt(StdioChannel(self.config), self.config.protocol, era)
         except DiedOnProbe as died:
-            await stack.aclose()
+            await self._leave()
             first = died
         try:
-            return await self._attempt(stack, StdioChannel(self.config), self.config.protocol, "handshake")
+            return await self._attempt(StdioChannel(self.config), self.config.protocol, "handshake")
         except ServerFailed as error:
             if first.slow and error.kind == "deadline":
                 raise first.error from error  # how it ended tells more than that the rest of the time was too short
             raise
 
-    async def _open_url(self, stack: AsyncExitStack, transport: HttpTransport, era: Era | None) -> Session:
+    async def _open_url(self, transport: HttpTransport, era: Era | None) -> Session:
         # aiohttp is heavy, and many hosts have stdio servers only.
         from interlock.connections.http import HttpChannel
         from interlock.connections.sse import SseChannel
 
         handshake_only: Era | None = "handshake" if self.config.protocol == "auto" else None
         if transport.legacy_sse is True:
-            return await self._attempt(stack, SseChannel(self.config), self.config.protocol, handshake_only)
+            return await self._attempt(SseChannel(self.config), self.config.protocol, handshake_only)
         try:
-            return await self._attempt(stack, HttpChannel(self.config), self.config.protocol, era)
+            return await self._attempt(HttpChannel(self.config), self.config.protocol, era)
         except DiedOnProbe as died:
-            await stack.aclose()
+            await self._leave()
             raise died.error from died
         except ServerFailed as error:
             if transport.legacy_sse is False or not _may_be_legacy_sse(error):
                 raise
-            await stack.aclose()
+            await self._leave()
             first = error
         try:
-            return await self._attempt(stack, SseChannel(self.config), self.config.protocol, handshake_only)
+            return await self._attempt(SseChannel(self.config), self.config.protocol, handshake_only)
         except ServerFailed as error:
             raise first from error  # what the configured address said tells more than a guess that failed
 
-    async def _attempt(self, stack: AsyncExitStack, channel: Channel, protocol: str, era: Era | None) -> Session:
+    async def _attempt(self, channel: Channel, protocol: str, era: Era | None) -> Session:
         config, capabilities = self.config, self.handlers.capabilities()
         dispatcher = Dispatcher(
             channel,
@@ -254,7 +278,9 @@ class _Opening:
             mask=mask_of(config.transport),
         )
         try:
-            await stack.enter_async_context(_running(dispatcher, self.deadline, config.name))
+            running = _running(dispatcher, self.deadline, config.name)
+            await running.__aenter__()
+            self._running = running
             negotiated = await negotiate(
                 dispatcher,
                 server=config.name,
@@ -284,9 +310,9 @@ async def _running(dispatcher: Dispatcher, deadline: float, server: str) -> Asyn
     raised: BaseException | None = None
     try:
         async with anyio.create_task_group() as group:
-            with anyio.CancelScope(deadline=deadline) as opening:
-                await group.start(dispatcher.serve)
-            if opening.cancelled_caught:
+            group.start_soon(dispatcher.serve)
+            await dispatcher.opened.wait(deadline)
+            if not dispatcher.opened.is_set():
                 raise ServerFailed(f"server {server!r} could not be opened in time", server=server, kind="deadline")
             try:
                 yield

@@ -11,7 +11,7 @@ waits for it to change, or asks the owner to stop.
 import logging
 import random
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -230,17 +230,33 @@ class Supervisor:
         self._move(ServerStatus.STARTING)
         try:
             with self._interruptible():
-                async with AsyncExitStack() as stack:
-                    session = await self._first_contact(stack, began + self.config.startup_timeout)
-                    self._scope = None  # from here on it is closed in peace, not cancelled
-                    self._became_ready(session, began)
-                    await self._accompanied(session)
-                    self._left(session)
+                await self._live(began)
         except ServerFailed as error:
             self._broke(error)
         except Exception as error:  # a fault of ours with one server must not take the others away (CON-1)
             logger.exception("the session of server %r ended by a fault of the host", self.name)
             self._broke(self._refusal("unavailable", f"the host failed to handle it ({type(error).__name__})"))
+
+    async def _live(self, began: float) -> None:
+        """A session from its first contact, which over HTTP is tried a few times, to its end."""
+        deadline = began + self.config.startup_timeout
+        handlers = replace(self.handlers, on_failing=self._will_fail)
+        pauses = iter(HTTP_PAUSES if isinstance(self.config.transport, HttpTransport) else ())
+        while True:
+            try:
+                async with self._opener(
+                    self.config, timeout=deadline - now(), era=self.era, handlers=handlers
+                ) as session:
+                    self._scope = None  # from here on it is closed in peace, not cancelled
+                    self._became_ready(session, began)
+                    await self._accompanied(session)
+                    self._left(session)
+                return
+            except ServerFailed as error:
+                pause = next(pauses, None) if self.state.status is ServerStatus.STARTING else None
+                if pause is None or not retryable(error) or now() + pause >= deadline:
+                    raise
+            await anyio.sleep(pause)
 
     async def _accompanied(self, session: Session) -> None:
         """Wait for the session's end, or for `close`, with the companion beside it."""
@@ -252,20 +268,6 @@ class Supervisor:
             tasks.start_soon(companion)
             await first_of(session.ended, self._asked_to_close)
             tasks.cancel_scope.cancel()
-
-    async def _first_contact(self, stack: AsyncExitStack, deadline: float) -> Session:
-        handlers = replace(self.handlers, on_failing=self._will_fail)
-        pauses = iter(HTTP_PAUSES if isinstance(self.config.transport, HttpTransport) else ())
-        while True:
-            try:
-                timeout = deadline - now()
-                opening = self._opener(self.config, timeout=timeout, era=self.era, handlers=handlers)
-                return await stack.enter_async_context(opening)
-            except ServerFailed as error:
-                pause = next(pauses, None)
-                if pause is None or not retryable(error) or now() + pause >= deadline:
-                    raise
-            await anyio.sleep(pause)
 
     def _will_fail(self, error: ServerFailed) -> None:
         """Let those who wait for this start go, though its process is still being ended."""
