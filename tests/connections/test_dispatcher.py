@@ -31,6 +31,7 @@ class PlayedChannel:
 
     standard_error = ""
     process_id = None
+    sending_waits = False
 
     def __init__(self) -> None:
         self.sent: list[JsonObject] = []
@@ -320,6 +321,19 @@ async def test_a_request_that_cannot_be_sent_leaves_nothing_behind() -> None:
         await turns()
         assert channel.sent == []
         assert "in_flight=0" in repr(dispatcher)
+
+
+async def test_a_notification_that_a_transport_does_not_take_is_given_up_at_its_deadline() -> None:
+    class Stuck(PlayedChannel):
+        sending_waits = True
+
+        async def send(self, message: JsonObject, *, headers: Mapping[str, str] | None = None) -> None:
+            await anyio.sleep_forever()
+
+    dispatcher = Dispatcher(Stuck(), server="played")
+    with anyio.fail_after(PATIENCE), pytest.raises(ServerFailed, match="did not take x in time") as caught:
+        await dispatcher.notify("x", deadline=anyio.current_time())
+    assert caught.value.kind == "deadline"
 
 
 async def test_a_broken_pipe_is_told_as_the_end_that_it_is_the_sign_of() -> None:

@@ -40,6 +40,9 @@ class Receiver(Protocol):
 class Channel(Protocol):
     """Carries JSON-RPC messages to one server and back: stdio, Streamable HTTP, HTTP+SSE."""
 
+    sending_waits: bool
+    """Whether `send` may wait for the server."""
+
     async def run(
         self, receiver: Receiver, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:

@@ -10,6 +10,7 @@ It does what the SDK's JSONRPCDispatcher does, but a message costs no task, stre
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import Any, TypeAlias
 
 import anyio
@@ -199,13 +200,24 @@ class Dispatcher:
         return error if self.failure is None else self._over("none")
 
     async def notify(
-        self, method: str, params: JsonObject | None = None, *, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        deadline: float = inf,
     ) -> None:
-        """Send a notification. ServerFailed if that cannot be done."""
+        """Send a notification, by `deadline` on the loop's clock. ServerFailed if that cannot be done."""
         if self.failure is not None:
             raise self._over("none")
         message = {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
-        await self.channel.send(message, headers=headers)
+        if deadline == inf or not self.channel.sending_waits:
+            await self.channel.send(message, headers=headers)
+            return
+        with anyio.CancelScope(deadline=deadline) as sending:
+            await self.channel.send(message, headers=headers)
+        if sending.cancelled_caught:
+            raise self._failed(f"did not take {method} in time", "deadline")
 
     def stop_late_requests(self) -> None:
         """What was given up without a word shall not be carried on where the transport can stop it (HTTP)."""

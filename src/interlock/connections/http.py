@@ -39,6 +39,8 @@ class HttpChannel:
         ServerFailed: the URL or a header cannot be used (effect none).
     """
 
+    sending_waits = True
+
     def __init__(self, config: ServerConfig, *, body_limit: int | None = None) -> None:
         self._client = HttpClient(config)
         self._session = HttpSession()

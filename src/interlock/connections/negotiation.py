@@ -100,8 +100,11 @@ async def negotiate(
         ServerFailed: no agreement, or the connection broke.
         DiedOnProbe: the connection ended before server/discover was answered, so initialize was not tried by itself.
     """
-    with anyio.CancelScope(deadline=deadline):
+    try:
         return await _Negotiation(dispatcher, server, capabilities, deadline).run(protocol, era, probe_timeout)
+    except ServerFailed as error:
+        if error.kind != "deadline" or now() < deadline:
+            raise
     raise ServerFailed(
         f"server {server!r} did not answer within {round(patience, 1):g} s; "
         "raise `startup_timeout_sec` if it is only slow",
@@ -270,7 +273,8 @@ class _Negotiation:
                 f"answered initialize with protocol version {excerpt(agreed, 100)}; known here are {known}",
                 "unsupported",
             )
-        await self._dispatcher.notify("notifications/initialized", headers={headers.PROTOCOL_VERSION: agreed})
+        written = {headers.PROTOCOL_VERSION: agreed}
+        await self._dispatcher.notify("notifications/initialized", headers=written, deadline=self._deadline)
         return Negotiated(
             era="handshake",
             protocol_version=agreed,

@@ -49,6 +49,8 @@ class SseChannel:
         ServerFailed: the URL or a header cannot be used (effect none).
     """
 
+    sending_waits = True
+
     def __init__(self, config: ServerConfig) -> None:
         self._client = HttpClient(config)
         self._limit = config.line_limit

@@ -50,6 +50,8 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class StdioChannel:
     """One child process as a Channel. Use it once."""
 
+    sending_waits = False
+
     def __init__(self, config: ServerConfig, *, times: EndingTimes | None = None) -> None:
         if not isinstance(config.transport, StdioTransport):
             raise TypeError(f"a stdio channel needs a stdio transport, not {type(config.transport).__name__}")
