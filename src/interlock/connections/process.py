@@ -236,7 +236,7 @@ async def end_process(child: ServerProcess, times: EndingTimes | None = None) ->
     ended too. Run it shielded.
     """
     times = times or EndingTimes()
-    members = watchdog.family(child.pid, _TABLE.recent())
+    members = _TABLE.recent().family(child.pid)
     if child.exited.is_set():
         members |= _holders(child)
     listens = _is_held(child.stdin)
@@ -278,16 +278,16 @@ class _ProcessTable:
 
     def __init__(self) -> None:
         self._good_until = float("-inf")
-        self._rows: dict[int, watchdog.Row] = {}
+        self._kin = watchdog.Kin({})
 
-    def recent(self) -> dict[int, watchdog.Row]:
+    def recent(self) -> watchdog.Kin:
         """At most TABLE_AGE old, or as old as it takes to be read twice."""
         began = time.monotonic()
         if began >= self._good_until:
-            self._rows = watchdog.processes()
+            self._kin = watchdog.Kin(watchdog.processes())
             ended = time.monotonic()
             self._good_until = ended + max(TABLE_AGE, 2 * (ended - began))
-        return self._rows
+        return self._kin
 
 
 _TABLE = _ProcessTable()

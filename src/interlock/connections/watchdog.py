@@ -92,28 +92,46 @@ def start_time(pid: int) -> str | None:
     return None if row is None else row[2]
 
 
-def family(leader: int, table: dict[int, Row]) -> set[Identity]:
-    """The living processes of the session that `leader` started, and all descendants, those with their own session too.
+class Kin:
+    """Who started whom, and who is in whose session, in one reading of the process table."""
 
-    The number of a session is not used again while a process is in it, so its members are ours even
-    when the leader is gone. A descendant with its own session is found only while its ancestors live.
-    """
-    return descendants((pid for pid, row in table.items() if row[1] == leader or pid == leader), table)
+    def __init__(self, table: dict[int, Row]) -> None:
+        self._table = table
+        self._children: dict[int, list[int]] = {}
+        self._sessions: dict[int, list[int]] = {}
+        for pid, (parent, session, _) in table.items():
+            self._children.setdefault(parent, []).append(pid)
+            self._sessions.setdefault(session, []).append(pid)
+
+    def family(self, leader: int) -> set[Identity]:
+        """The living processes of the session that `leader` started, and all descendants, those with their own session
+        too.
+
+        The number of a session is not used again while a process is in it, so its members are ours even
+        when the leader is gone. A descendant with its own session is found only while its ancestors live.
+        """
+        return self.descendants([leader, *self._sessions.get(leader, ())])
+
+    def descendants(self, pids: Iterable[int]) -> set[Identity]:
+        """Those of `pids` that live, with all that they started."""
+        found: set[int] = set()
+        open_ends = [pid for pid in pids if pid in self._table]
+        while open_ends:
+            pid = open_ends.pop()
+            if pid not in found:
+                found.add(pid)
+                open_ends += self._children.get(pid, ())
+        return {(pid, self._table[pid][2]) for pid in found}
+
+
+def family(leader: int, table: dict[int, Row]) -> set[Identity]:
+    """`Kin.family` of one leader."""
+    return Kin(table).family(leader)
 
 
 def descendants(pids: Iterable[int], table: dict[int, Row]) -> set[Identity]:
-    """These living processes with all that they started."""
-    children: dict[int, list[int]] = {}
-    for pid, (parent, _, _) in table.items():
-        children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
-    open_ends = list(pids)
-    while open_ends:
-        pid = open_ends.pop()
-        if pid not in found:
-            found.add(pid)
-            open_ends += children.get(pid, ())
-    return {(pid, table[pid][2]) for pid in found}
+    """`Kin.descendants` of one table."""
+    return Kin(table).descendants(pids)
 
 
 def holders(pipes: Iterable[int], table: dict[int, Row]) -> set[int]:
@@ -158,7 +176,8 @@ def end_orphans(leaders: set[int]) -> None:
 
 def _families(leaders: set[int], known: set[Identity]) -> set[Identity]:
     table = processes()
-    return living(known, table).union(*(family(leader, table) for leader in leaders))
+    kin = Kin(table)
+    return living(known, table).union(*(kin.family(leader) for leader in leaders))
 
 
 def watch(commands: int, host: int, seen: Iterable[str] = ()) -> set[int]:
