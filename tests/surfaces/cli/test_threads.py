@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 import pytest
@@ -176,3 +177,20 @@ async def test_memory_usage_shows_how_often_threads_were_cited(shell: Shell, tal
     (use,) = (await run(shell, "memory", "usage", "--json")).json["uses"]
     assert (use["thread_id"], use["uses"]) == (talk, 1)
     assert "talk" in (await run(shell, "memory", "usage")).output
+
+
+async def test_every_change_of_a_thread_is_told_to_programs_too(shell: Shell, talk: str) -> None:
+    async def told(*arguments: str, stdin: str = "") -> dict[str, Any]:
+        done = await run(shell, "threads", *arguments, "--json", stdin=stdin)
+        assert done.status == 0, done
+        return dict(done.json)
+
+    fork = await told("fork", talk)
+    assert set(fork) == {"thread_id"}
+    assert await told("rollback", talk) == {"thread_id": talk, "turns": 1}
+    assert await told("archive", talk) == {"thread_id": talk, "archived": True}
+    assert await told("archive", talk, "--undo") == {"thread_id": talk, "archived": False}
+    file = str(shell.folder / "thread.jsonl")
+    assert await told("export", talk, file) == {"thread_id": talk, "file": file}
+    assert await told("delete", talk, "--yes") == {"thread_id": talk, "deleted": True}
+    assert await told("import", file) == {"thread_id": talk}

@@ -78,20 +78,24 @@ async def resume(thread: str, interrupt: bool, as_json: bool, closing: AsyncExit
         say(f"go on with: interlock exec --thread {state.thread_id} PROMPT")
 
 
-async def fork(thread: str, turn: str | None, closing: AsyncExitStack) -> None:
+async def fork(thread: str, turn: str | None, as_json: bool, closing: AsyncExitStack) -> None:
     host, record = await _open(thread, closing)
-    print_text((await host.fork_thread(record.thread_id, turn)).id)
+    made = (await host.fork_thread(record.thread_id, turn)).id
+    print_json({"thread_id": made}) if as_json else print_text(made)
 
 
-async def rollback(thread: str, turns: int, closing: AsyncExitStack) -> None:
+async def rollback(thread: str, turns: int, as_json: bool, closing: AsyncExitStack) -> None:
     ended = await _with_ends(thread, interrupt=True)
     host, _ = await _open(ended.thread_id, closing)
     resumed = await host.resume_thread(ended.thread_id)
     await resumed.rollback(turns)
-    say(f"thread {resumed.id} has {counted(len(resumed.state.turns), 'turn')} now")
+    left = len(resumed.state.turns)
+    say(f"thread {resumed.id} has {counted(left, 'turn')} now")
+    if as_json:
+        print_json({"thread_id": resumed.id, "turns": left})
 
 
-async def compact(thread: str, model: str | None, config: Path | None, closing: AsyncExitStack) -> None:
+async def compact(thread: str, model: str | None, config: Path | None, as_json: bool, closing: AsyncExitStack) -> None:
     from interlock.surfaces.cli.execution import model_for
 
     chosen = model_for(read_configuration(config).model, model)
@@ -102,40 +106,50 @@ async def compact(thread: str, model: str | None, config: Path | None, closing: 
             f"`interlock exec --thread {record.thread_id}`, or give the turn up with "
             f"`interlock threads resume {record.thread_id} --interrupt`"
         )
-    print_text(await (await host.resume_thread(record.thread_id)).compact())
+    summary = await (await host.resume_thread(record.thread_id)).compact()
+    print_json({"thread_id": record.thread_id, "summary": summary}) if as_json else print_text(summary)
 
 
-async def archive(thread: str, undo: bool, closing: AsyncExitStack) -> None:
+async def archive(thread: str, undo: bool, as_json: bool, closing: AsyncExitStack) -> None:
     host, record = await _open(thread, closing)
     await host.archive_thread(record.thread_id, not undo)
+    if as_json:
+        print_json({"thread_id": record.thread_id, "archived": not undo})
 
 
-async def delete(thread: str, sure: bool, closing: AsyncExitStack) -> int:
+async def delete(thread: str, sure: bool, as_json: bool, closing: AsyncExitStack) -> int:
     host, record = await _open(thread, closing)
     about = record.name or record.preview
     if not sure and not at_terminal(sys.stdin):
         raise InvalidRequest(f"cannot ask whether thread {record.thread_id} shall be forgotten; use --yes")
     question = one_line(f"forget thread {record.thread_id} ({about}) for ever? [y/N] ")
     if not sure and not await anyio.to_thread.run_sync(_agreed, question, abandon_on_cancel=True):
+        if as_json:
+            print_json({"thread_id": record.thread_id, "deleted": False})
         return 1
     await host.delete_thread(record.thread_id)
+    if as_json:
+        print_json({"thread_id": record.thread_id, "deleted": True})
     return 0
 
 
-async def export(thread: str, file: Path | None, closing: AsyncExitStack) -> None:
-    """Lines of JSON on stdout, or in a new file."""
+async def export(thread: str, file: Path | None, as_json: bool, closing: AsyncExitStack) -> None:
+    """Lines of JSON on stdout, or in a new file, which `as_json` names."""
     host, record = await _open(thread, closing)
     out = sys.stdout if file is None else closing.enter_context(_new_file(file))
     async with aclosing(host.export_thread(record.thread_id)) as lines:
         async for line in lines:
             out.write(line + "\n")
     out.flush()
+    if as_json and file is not None:
+        print_json({"thread_id": record.thread_id, "file": str(file)})
 
 
-async def bring_in(file: Path, new: bool, closing: AsyncExitStack) -> None:
+async def bring_in(file: Path, new: bool, as_json: bool, closing: AsyncExitStack) -> None:
     """The id of the imported thread; `-` reads stdin."""
     host = await closing.enter_async_context(Host(store=home() / STORE_FILE))
-    print_text(await host.import_thread(_lines(file), new=new))
+    stored = await host.import_thread(_lines(file), new=new)
+    print_json({"thread_id": stored}) if as_json else print_text(stored)
 
 
 async def show_memory_uses(limit: int, as_json: bool, closing: AsyncExitStack) -> None:

@@ -100,7 +100,15 @@ def _status_of(typer: ModuleType) -> int:
         if not (hasattr(error, "show") and hasattr(error, "exit_code")):
             raise
         error.show()
+        _tell_program(error)
         if sys.argv[1:3] == ["mcp", "add"] and hasattr(error, "option_name") and "--" not in sys.argv:
             sys.stderr.write(COMMAND_HINT)
         return int(error.exit_code)
     return result if isinstance(result, int) else 0
+
+
+def _tell_program(error: Exception) -> None:
+    from interlock.surfaces.cli.output import print_failure
+
+    format_message = getattr(error, "format_message", None)
+    print_failure("usage", format_message() if format_message is not None else str(error))

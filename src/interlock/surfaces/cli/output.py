@@ -31,6 +31,21 @@ def print_json(document: Any) -> None:
     _write(sys.stdout, json.dumps(document, ensure_ascii=escaped, separators=(",", ":"), default=_plain_value))
 
 
+def print_failure(code: str, message: str, **facts: str) -> None:
+    """Why there is no result, for a program that asked for JSON: `{"error": {"code", "message", …}}`.
+
+    `code` is that of the InterlockError, or "usage" for a command line that is none, or "internal".
+    """
+    if wants_json():
+        print_json({"error": {"code": code, "message": message, **facts}})
+
+
+def wants_json() -> bool:
+    """Whether `--json` stands on the command line; what comes after `--` belongs to a server."""
+    ours = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    return "--json" in ours
+
+
 def print_table(table: Table) -> None:
     if not table.rows:
         say(table.empty)

@@ -11,10 +11,10 @@ import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
-from interlock.surfaces.cli.output import complain, with_way_out
-from interlock.vocabulary.errors import InterlockError, InvalidRequest
+from interlock.surfaces.cli.output import complain, print_failure, with_way_out
+from interlock.vocabulary.errors import InterlockError, InvalidRequest, ServerFailed
 
 CLOSING_PATIENCE = 1.3
 """Seconds after Ctrl-C in which everything closes in order; after them the servers are killed and the process ends."""
@@ -117,12 +117,24 @@ def _status_of(error: BaseException) -> int:
     if os.environ.get("INTERLOCK_TRACEBACK"):
         traceback.print_exception(error, file=sys.stderr)
     if isinstance(error, InterlockError):
-        complain(with_way_out(error))
+        sentence = with_way_out(error)
+        complain(sentence)
+        facts = (
+            {"server": error.server, "kind": error.kind, "effect": error.effect}
+            if isinstance(error, ServerFailed)
+            else {}
+        )
+        print_failure(error.code, sentence, **facts)
         return 2 if isinstance(error, InvalidRequest) else 1
     if isinstance(error, OSError) and error.strerror:
-        complain(_refused_by_the_system(error.strerror.lower(), error.filename))
-        return 1
-    complain(f"interlock broke inside ({type(error).__name__}); set INTERLOCK_TRACEBACK=1 to see where, and report it")
+        sentence = _refused_by_the_system(error.strerror.lower(), error.filename)
+    else:
+        sentence = (
+            f"interlock broke inside ({type(error).__name__}); set INTERLOCK_TRACEBACK=1 to see where, and report it"
+        )
+    complain(sentence)
+    with suppress(OSError):  # it may be stdout itself that is broken
+        print_failure("internal", sentence)
     return 1
 
 

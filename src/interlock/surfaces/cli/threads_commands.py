@@ -63,11 +63,12 @@ def fork_thread(
             "--turn", metavar="TURN", help="The last turn to take along, by its turn_id in `show --json`; default: all."
         ),
     ] = None,
+    json: JsonOption = False,
 ) -> int:
     """Make a new thread that begins where this one is; print its id."""
     from interlock.surfaces.cli import kept_threads, running
 
-    return running.run(partial(kept_threads.fork, thread, turn))
+    return running.run(partial(kept_threads.fork, thread, turn, json))
 
 
 @app.command("rollback")
@@ -76,11 +77,12 @@ def roll_back_thread(
     turns: Annotated[
         int, typer.Option("--turns", "-n", min=1, help="How many turns to drop, from the last one on.")
     ] = 1,
+    json: JsonOption = False,
 ) -> int:
     """Drop a thread's last turns; what they did in the world stays done."""
     from interlock.surfaces.cli import kept_threads, running
 
-    return running.run(partial(kept_threads.rollback, thread, turns))
+    return running.run(partial(kept_threads.rollback, thread, turns, json))
 
 
 @app.command("compact")
@@ -90,50 +92,57 @@ def compact_thread(
         str | None, typer.Option("--model", "-m", metavar="MODEL", help="Instead of the configuration's model.")
     ] = None,
     config: ConfigOption = None,
+    json: JsonOption = False,
 ) -> int:
     """Have the model summarise a thread; the summary takes the place of its history, and is printed."""
     from interlock.surfaces.cli import kept_threads, running
 
-    return running.run(partial(kept_threads.compact, thread, model, config))
+    return running.run(partial(kept_threads.compact, thread, model, config, json))
 
 
 @app.command("export")
 def export_thread(
     thread: ThreadArgument,
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A new file; default: stdout.")] = None,
+    json: JsonOption = False,
 ) -> int:
     """Write a thread as lines of JSON that `import` takes."""
     from interlock.surfaces.cli import kept_threads, running
 
-    return running.run(partial(kept_threads.export, thread, file))
+    return running.run(partial(kept_threads.export, thread, file, json))
 
 
 @app.command("import")
 def import_thread(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote, or - for stdin.")],
     new: Annotated[bool, typer.Option("--new", help="Give it a new id; default: its own, if it is free.")] = False,
+    json: JsonOption = False,
 ) -> int:
     """Store an exported thread, and print its id."""
     from interlock.surfaces.cli import kept_threads, running
 
-    return running.run(partial(kept_threads.bring_in, file, new))
+    return running.run(partial(kept_threads.bring_in, file, new, json))
 
 
 @app.command("archive")
 def archive_thread(
-    thread: ThreadArgument, undo: Annotated[bool, typer.Option("--undo", help="Take it back.")] = False
+    thread: ThreadArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Take it back.")] = False,
+    json: JsonOption = False,
 ) -> int:
     """Put a thread away in lists."""
     from interlock.surfaces.cli import kept_threads, running
 
-    return running.run(partial(kept_threads.archive, thread, undo))
+    return running.run(partial(kept_threads.archive, thread, undo, json))
 
 
 @app.command("delete")
 def delete_thread(
-    thread: ThreadArgument, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False
+    thread: ThreadArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    json: JsonOption = False,
 ) -> int:
     """Forget a thread for ever."""
     from interlock.surfaces.cli import kept_threads, running
 
-    return running.run(partial(kept_threads.delete, thread, yes))
+    return running.run(partial(kept_threads.delete, thread, yes, json))
