@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -11,10 +13,11 @@ import pytest
 
 from interlock.catalog.refresh import preparing
 from interlock.catalog.registry import Registry
-from interlock.connections import convert, stdio
+from interlock.connections import convert, http_client, http_listening, stdio
+from interlock.connections.event_stream import EventStream, ServerSentEvent
 from interlock.connections.outputs import Outputs
 from interlock.connections.session import open_session
-from interlock.connections.slices import TURN, Turns
+from interlock.connections.slices import TURN, Pace, Turns
 from interlock.resources.payload import contributing
 from interlock.vocabulary.catalog import ToolListing
 from interlock.vocabulary.errors import ServerFailed
@@ -22,6 +25,7 @@ from interlock.vocabulary.resource import Listing, Resource
 from interlock.vocabulary.slices import Sliced, at_once
 from interlock.vocabulary.tool import Tool, ToolResult
 from tests.connections.fakes import config
+from tests.connections.http_driver import configured
 from tests.connections.servers import PATIENCE, scripted
 from tests.manifest import requirement
 
@@ -171,3 +175,58 @@ async def test_a_flood_of_lines_is_handed_over_in_turns_and_whole(
         assert {entry.kind: entry.count for entry in session.diagnostics()} == {"noise": MANY}
     if "exit" not in last:  # what a server leaves behind at its end is read at once
         assert turns - before >= MANY / 20
+
+
+# ---------------------------------------------------------------- bodies that are always there
+
+
+class Unpacked:
+    """The content of a response whose next chunk never has to be waited for, as when a little unpacks to much."""
+
+    def __init__(self, chunk: bytes) -> None:
+        self._chunks = [chunk] * MANY
+
+    async def readany(self) -> bytes:
+        return self._chunks.pop() if self._chunks else b""
+
+
+async def of_a_stream(chunk: bytes) -> int:
+    taken: list[ServerSentEvent] = []
+    response: Any = SimpleNamespace(content=Unpacked(chunk))
+    await http_listening.read_events(response, EventStream(limit=1000), lambda event: bool(taken.append(event)))
+    return len(taken)
+
+
+async def of_a_body(chunk: bytes) -> int:
+    response: Any = SimpleNamespace(content=Unpacked(chunk), content_length=None, url="http://127.0.0.1/")
+    client = http_client.HttpClient(configured("http://127.0.0.1/"))
+    return len(await client.read(response, len(chunk) * MANY, what="a call")) // len(chunk)
+
+
+@requirement("CON-1")
+@pytest.mark.parametrize("reading", [of_a_stream, of_a_body])
+async def test_a_body_that_is_there_all_the_time_is_read_in_turns(
+    reading: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = count()
+    for module in (http_listening, http_client):
+        monkeypatch.setattr(module, "Pace", partial(Pace, clock=lambda: next(ticks) * TURN / 10))
+    had = 0
+
+    async def other() -> None:
+        nonlocal had
+        while True:
+            had += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(other)
+        assert await reading(b"data: {}\n\n") == MANY
+        group.cancel_scope.cancel()
+    assert had >= MANY / 20
+
+
+@requirement("CON-1")
+def test_a_chunk_of_many_events_is_looked_through_in_steps() -> None:
+    chunk = b":\n\n" * http_listening.PIECE
+    assert sum(1 for _ in http_listening._giving(EventStream(limit=1000), chunk, bool)) >= 3

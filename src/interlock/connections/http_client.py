@@ -17,6 +17,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from interlock.connections.http_failures import Failures
+from interlock.connections.slices import Pace
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.secret import Secret, reveal
 from interlock.vocabulary.server import HttpTransport, ServerConfig
@@ -113,13 +114,14 @@ class HttpClient:
         if (response.content_length or 0) > limit:
             raise self._too_large(response, limit, what)
         pieces: list[bytes] = []
-        size = 0
+        size, pace = 0, Pace()
         try:
             while piece := await response.content.readany():
                 size += len(piece)
                 if size > limit:
                     raise self._too_large(response, limit, what)
                 pieces.append(piece)
+                await pace.step()
         except (aiohttp.ClientError, OSError) as error:
             raise self.failures.broken(response.url, f"reading the answer to {what}", error) from None
         return b"".join(pieces)

@@ -15,7 +15,9 @@ from multidict import CIMultiDict
 from interlock.connections.event_stream import EventStream, ServerSentEvent
 from interlock.connections.http_client import HttpClient
 from interlock.connections.inbox import Inbox
+from interlock.connections.slices import Pace, in_slices
 from interlock.vocabulary.errors import ServerFailed
+from interlock.vocabulary.slices import Sliced
 
 DEFAULT_RETRY: Final = 1.0
 """Seconds before the first try when the server never said `retry` (what the official SDKs use)."""
@@ -24,6 +26,8 @@ LONGEST_PAUSE: Final = 30.0
 LONG_LIVED_SECONDS: Final = 10.0
 LINGER_SECONDS: Final = 1.0
 LINGER_BYTES: Final = 64 * 1024
+PIECE: Final = 4096
+"""Bytes of a stream that are looked through in one step."""
 
 
 def content_type(response: aiohttp.ClientResponse) -> str:
@@ -49,29 +53,38 @@ async def read_events(
 
     Returns whether `on_event` said True. A cut is an end: the caller has to ask again or to give up either way.
     """
+    pace = Pace()
     try:
-        while chunk := await response.content.readany():
-            if _given(stream.feed(chunk), on_event):
+        while chunk := await response.content.readany():  # a body that unpacks to much more is there all the time
+            if await in_slices(_giving(stream, chunk, on_event)):
                 return True
+            await pace.step()
     except (aiohttp.ClientError, OSError):
         return False
-    return _given(stream.end(), on_event)
-
-
-def _given(events: list[ServerSentEvent], on_event: Callable[[ServerSentEvent], bool]) -> bool:
     done = False
-    for event in events:  # also those behind the one that was waited for
+    for event in stream.end():
         done = on_event(event) or done
+    return done
+
+
+def _giving(stream: EventStream, chunk: bytes, on_event: Callable[[ServerSentEvent], bool]) -> Sliced[bool]:
+    done = False
+    for start in range(0, len(chunk), PIECE):
+        for event in stream.feed(chunk[start : start + PIECE]):  # also those behind the one that was waited for
+            done = on_event(event) or done
+            yield
+        yield
     return done
 
 
 async def linger(response: aiohttp.ClientResponse) -> None:
     """Give a response that is not needed a moment to end, so that its connection can be used again."""
-    size = 0
+    size, pace = 0, Pace()
     with anyio.move_on_after(LINGER_SECONDS):
         try:
             while size < LINGER_BYTES and (chunk := await response.content.readany()):
                 size += len(chunk)
+                await pace.step()
         except (aiohttp.ClientError, OSError):
             return
 

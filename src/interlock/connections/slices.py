@@ -50,6 +50,20 @@ class Turns:
             work.close()
 
 
+class Pace:
+    """The turns of a loop that waits for bytes, and may find some every time without ever having waited."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._over = clock() + TURN
+
+    async def step(self) -> None:
+        """Between two rounds of the loop."""
+        if self._clock() >= self._over:
+            await anyio.lowlevel.checkpoint()
+            self._over = self._clock() + TURN
+
+
 TURNS: Final = Turns()
 """Those of this process: work of several event loops shares one interpreter anyway."""
 
