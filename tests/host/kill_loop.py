@@ -55,7 +55,7 @@ async def work(folder: Path) -> None:
     async with Host({"a": server}, store=folder / "interlock.db", model=model, grace=20.0) as host:
         thread = await host.start_thread(name="killed")
         await (await thread.start_turn("go")).finished()
-        await thread.compact()
+        await thread.compact(as_turn="summary")
         await (await thread.start_turn("again")).finished()
         await thread.rollback(1)
 

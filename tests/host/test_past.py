@@ -203,6 +203,7 @@ async def test_a_history_over_the_budget_is_compacted_before_the_next_sampling(p
             "McpToolCallItem",
             "AgentMessageItem",
         ]
+        assert [compaction.place for compaction in thread.state.turns[0].compactions] == [2]
         assert thread.state.turns[0].usage.input_tokens == 270
         events = [stored.event async for stored in host.events(thread.id)]
         (fact,) = [event for event in events if isinstance(event, ThreadCompacted)]
@@ -303,6 +304,50 @@ async def test_a_fork_leaves_out_a_running_turn_and_what_was_rolled_back(place: 
             await host.fork_thread(source.id, dropped)
         gate.open()
         await turn.finished()
+
+
+@requirement("HIS-3", "HIS-4")
+async def test_a_compaction_can_be_a_turn_which_a_rollback_takes_back(place: Path) -> None:
+    async with Host(store=place, model=ScriptedModel(Say("a"), Say("short"), Fail(ModelFailed("overloaded")))) as host:
+        thread = await host.start_thread()
+        await say(thread, "one")
+        before = thread.state.entries
+        assert await thread.compact(as_turn="summary") == "short"
+        turn = thread.state.turns[-1]
+        assert (turn.turn_id, turn.status, turn.usage) == ("summary", "completed", thread.state.turns[0].usage)
+        assert (turn.items, [compaction.place for compaction in turn.compactions]) == ((), [0])
+        assert len(thread.state.entries) == 1
+        await thread.rollback(1)
+        assert (thread.state.entries, len(thread.state.turns)) == (before, 1)
+        with pytest.raises(ModelFailed):
+            await thread.compact(as_turn="again")
+        assert (thread.state.turns[-1].status, thread.state.open_turn) == ("failed", None)
+        assert "overloaded" in str(thread.state.turns[-1].error)
+        with pytest.raises(InvalidRequest, match="has been used before"):
+            await thread.compact(as_turn="again")
+        assert thread.state.entries == before
+
+
+@requirement("HIS-4", "TRN-1")
+async def test_closing_ends_a_compaction_and_its_turn_once(place: Path) -> None:
+    gate = Gate()
+    async with Host(store=place, model=ScriptedModel(Say("a"), [Wait(gate), Say("never")])) as host:
+        thread = await host.start_thread()
+        await say(thread, "one")
+        async with anyio.create_task_group() as tasks:
+
+            async def compact() -> None:
+                with pytest.raises(InvalidRequest, match="closed before its history was compacted"):
+                    await thread.compact(as_turn="summary")
+
+            tasks.start_soon(compact)
+            await gate.reached()
+            with pytest.raises(InvalidRequest, match="turn summary is running"):
+                await thread.start_turn("two")
+            await thread.close()
+        state = await host.read_thread(thread.id)
+        assert [turn.status for turn in state.turns] == ["completed", "interrupted"]
+        assert (state.open_turn, len(state.entries)) == (None, 2)
 
 
 async def lines_of(host: Host, thread_id: str) -> list[str]:

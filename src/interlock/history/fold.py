@@ -41,7 +41,15 @@ from interlock.vocabulary.item import ThreadItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.lazy import Lazy
 from interlock.vocabulary.question import Question
-from interlock.vocabulary.thread import HeldCall, KeptTurn, ThreadCheckpoint, ThreadState, TurnState
+from interlock.vocabulary.thread import (
+    Compaction,
+    HeldCall,
+    KeptTurn,
+    ThreadCheckpoint,
+    ThreadState,
+    TurnState,
+    compaction_id,
+)
 
 __all__ = ["Fold", "ThreadState", "TurnState", "fold"]
 
@@ -78,6 +86,11 @@ class _Turn:
             self._items.append(item)
         else:
             self._items[place] = item
+
+    def compact(self, compaction_id: str) -> None:
+        facts = self.facts
+        compaction = Compaction(id=compaction_id, place=len(self._items))
+        self.know(replace(facts, compactions=(*facts.compactions, compaction)))
 
     def know(self, facts: TurnState) -> None:
         self._facts, self._view = facts, None
@@ -260,6 +273,8 @@ class Fold:
     def _compact(self, event: ThreadCompacted) -> None:
         if event.usage is not None:
             self._spend(event.turn_id, event.usage)
+        if event.turn_id is not None:
+            self._turn(event.turn_id).compact(compaction_id(event.turn_id, self.last_sequence))
         self._history.compact(event.entries)
 
     def _start_turn(self, event: TurnStarted, at: int) -> None:

@@ -24,9 +24,17 @@ from interlock.vocabulary.event import (
 )
 from interlock.vocabulary.json import JsonValue
 from interlock.vocabulary.lazy import Lazy
-from interlock.vocabulary.thread import HeldCall, KeptPart, KeptTurn, ThreadCheckpoint, ThreadState, TurnState
+from interlock.vocabulary.thread import (
+    Compaction,
+    HeldCall,
+    KeptPart,
+    KeptTurn,
+    ThreadCheckpoint,
+    ThreadState,
+    TurnState,
+)
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of this layout and of all shapes in it; a checkpoint of another version is made anew from the events."""
 
 SIZE_LIMIT: Final = 256 * 1024 * 1024
@@ -62,6 +70,7 @@ TURN: Final = Record(
         "input": Many(PART),
         "model": TEXT,
         "items": Many(THREAD_ITEM),
+        "compactions": Many(Record(Compaction, {"id": TEXT, "place": INTEGER})),
         "usage": USAGE,
         "error": TEXT,
         "last_message": TEXT,

@@ -114,7 +114,7 @@ class Thread:
         self._skills: dict[str, Skills] = {}
         self._turn: Turn | None = None
         self._taken_up: Turn | None = None
-        self._beginning = anyio.Lock()
+        self._beginning, self._ending = anyio.Lock(), anyio.Lock()
         self._compacting: anyio.CancelScope | None = None
 
     def __repr__(self) -> str:
@@ -365,8 +365,10 @@ class Thread:
         """Hear no more of it; what was not subscribed to is no error."""
         await self._servers.subscriptions.remove(server, uri)
 
-    async def compact(self, *, model: Model | None = None, instructions: str = "") -> str:
+    async def compact(self, *, model: Model | None = None, instructions: str = "", as_turn: str | None = None) -> str:
         """Replace the model's history by a summary that the model writes; items stay. The summary comes back.
+
+        `as_turn`: it is a turn of its own under that new id, with one item, and a rollback of it takes it back.
 
         Raises:
             InvalidRequest: a turn runs, there is nothing to compact, there is no model, or the Thread was closed.
@@ -378,16 +380,30 @@ class Thread:
             self._refuse_if_busy("compact")
             if not self._journal.entries:
                 raise InvalidRequest(f"cannot compact thread {self.id}: its model has no history yet")
+            if as_turn is not None:
+                await self._begin_turn(TurnStarted(turn_id=as_turn, model=chosen.name))
             self._compacting = scope = anyio.CancelScope()
+        status: TurnStatus = "interrupted"
+        error: str | None = None
         try:
             with scope:
                 fact = await compacted(
-                    chosen, self._journal.entries, instructions=instructions, origins=self._origins.checkpoint()
+                    chosen,
+                    self._journal.entries,
+                    instructions=instructions,
+                    origins=self._origins.checkpoint(),
+                    turn_id=as_turn,
                 )
                 await self._journal.record(fact)
+                status = "completed"
                 return fact.summary
+        except InterlockError as failure:
+            status, error = "failed", failure.message
+            raise
         finally:
             self._compacting = None
+            if as_turn is not None:
+                await self._end_turn(as_turn, status, error)
         raise InvalidRequest(f"thread {self.id} was closed before its history was compacted; resume it to go on")
 
     async def rollback(self, turns: int) -> None:
@@ -552,9 +568,10 @@ class Thread:
         self._asking.turn_ended()
 
     async def _end_turn(self, turn_id: str, status: TurnStatus, error: str | None) -> None:
-        if self._journal.open_turn == turn_id:
-            with anyio.CancelScope(shield=True):
-                await self._journal.record(TurnEnded(turn_id=turn_id, status=status, error=error))
+        with anyio.CancelScope(shield=True):
+            async with self._ending:  # its block and the Thread that closes may both come to end it
+                if self._journal.open_turn == turn_id:
+                    await self._journal.record(TurnEnded(turn_id=turn_id, status=status, error=error))
         self._turn_is_over(turn_id, interrupted=status == "interrupted")
 
     def _refuse_if_busy(self, action: str) -> None:

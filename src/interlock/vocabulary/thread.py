@@ -23,6 +23,19 @@ from interlock.vocabulary.question import Question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """The model's history was replaced by a summary after `place` items of a Turn (HIS-4); no item for itself."""
+
+    id: str
+    place: int
+
+
+def compaction_id(turn_id: str, sequence: int) -> str:
+    """Of the compaction that is stored under that number, in that turn."""
+    return f"{turn_id}-{sequence}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnState:
     """One Turn: its items in the order in which they began. Times are milliseconds since the Unix epoch."""
 
@@ -32,6 +45,7 @@ class TurnState:
     input: tuple[Part, ...] = ()
     model: str | None = None
     items: tuple[ThreadItem, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
     last_message: str | None = None

@@ -86,9 +86,17 @@ async def test_a_compaction_is_told_as_a_turn_and_the_items_stay(serve: Serve) -
         thread_id, turns = await thread_of(client, 1)
         assert await client.request("thread/compact/start", threadId=thread_id) == {}
         compacted = await client.news("thread/compacted", threadId=thread_id)
-        assert (await client.completion(compacted["turnId"]))["status"] == "completed"
+        told = await client.completion(compacted["turnId"])
+        assert told["status"] == "completed"
         read = await client.request("thread/read", threadId=thread_id, includeTurns=True)
-        assert ids_of(read) == turns
+        assert ids_of(read) == [*turns, compacted["turnId"]]
+        found = read["thread"]["turns"][-1]
+        assert {**found, "items": [], "itemsView": "notLoaded"} == told
+        heard = await client.news("item/completed", turnId=compacted["turnId"])
+        assert found["items"] == [heard["item"]]
+        assert heard["item"]["type"] == "contextCompaction"
+        listed = await client.request("thread/turns/list", threadId=thread_id)
+        assert compacted["turnId"] in [turn["id"] for turn in listed["data"]]
         empty = (await client.request("thread/start"))["thread"]["id"]
         with pytest.raises(Refused, match="nothing to compact"):
             await client.request("thread/compact/start", threadId=empty)
@@ -100,7 +108,10 @@ async def test_a_compaction_that_fails_says_so(serve: Serve) -> None:
         thread_id, _ = await thread_of(client, 1)
         await client.request("thread/compact/start", threadId=thread_id)
         error = await client.news("error", threadId=thread_id)
-        assert (await client.completion(error["turnId"]))["error"] == error["error"]
+        told = await client.completion(error["turnId"])
+        assert told["error"] == error["error"]
+        read = await client.request("thread/read", threadId=thread_id, includeTurns=True)
+        assert {**read["thread"]["turns"][-1], "itemsView": "notLoaded"} == told
 
 
 @requirement("RPC-1")

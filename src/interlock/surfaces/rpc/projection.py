@@ -4,14 +4,21 @@ Owns: how a thread, a turn and an item look to a client (RPC-1, LIF-2).
 Never: waits, reads the store, or decides anything.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, assert_never
 
 from interlock.surfaces.rpc import shapes
 from interlock.vocabulary.conversation import MediaPart, Part, TextPart, Usage
 from interlock.vocabulary.event import ThreadRecord, TurnStatus
-from interlock.vocabulary.item import AgentMessageItem, ItemStatus, McpToolCallItem, ThreadItem, UserMessageItem
+from interlock.vocabulary.item import (
+    AgentMessageItem,
+    ItemStatus,
+    McpToolCallItem,
+    ThreadItem,
+    UserMessageItem,
+)
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.thread import ThreadState, TurnState
@@ -76,6 +83,24 @@ def shapes_of(item: ThreadItem) -> tuple[tuple[str, Callable[[], shapes.ThreadIt
         return (own,)
     proposed = (plan_of(item.id), partial(plan, plan_of(item.id), item.plan))
     return (own, proposed) if item.text.strip() else (proposed, own)
+
+
+def shapes_in(turn: TurnState) -> Iterator[tuple[str, Callable[[], shapes.ThreadItem]]]:
+    """All items of the turn that clients know, its compactions among them where they were."""
+    compactions = deque(turn.compactions)
+    for place, item in enumerate(turn.items):
+        while compactions and compactions[0].place <= place:
+            yield _compaction(compactions.popleft().id)
+        yield from shapes_of(item)
+    yield from [_compaction(later.id) for later in compactions]
+
+
+def _compaction(compaction_id: str) -> tuple[str, Callable[[], shapes.ThreadItem]]:
+    return compaction_id, partial(compaction, compaction_id)
+
+
+def compaction(compaction_id: str) -> shapes.ContextCompaction:
+    return {"type": "contextCompaction", "id": compaction_id}
 
 
 def plan_of(message_id: str) -> str:
@@ -185,7 +210,7 @@ def turn_error(sentence: str | None) -> shapes.TurnError:
 def _items(turn: TurnState, view: shapes.ItemsView) -> list[shapes.ThreadItem]:
     match view:
         case "full":
-            return [shape() for item in turn.items for _, shape in shapes_of(item)]
+            return [shape() for _, shape in shapes_in(turn)]
         case "summary":
             said = [item for item in turn.items if isinstance(item, UserMessageItem)]
             answers = [item for item in turn.items if isinstance(item, AgentMessageItem)]

@@ -6,9 +6,11 @@ Never: does it itself; the library does.
 
 import os
 import time
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
-from interlock.surfaces.rpc import projection
+from interlock.surfaces.rpc import projection, shapes
 from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.live import LiveThread
 from interlock.surfaces.rpc.method import After, Context, Count, Method
@@ -16,6 +18,7 @@ from interlock.surfaces.rpc.settings import Overrides, checked_model, model_name
 from interlock.surfaces.rpc.threads import EmptyResult, OfThread, StartResult, ThreadResult, opened, turns_of
 from interlock.vocabulary.errors import InterlockError, InvalidRequest
 from interlock.vocabulary.ids import uuid7
+from interlock.vocabulary.ports import Model
 
 
 class ForkParams(Overrides):
@@ -72,58 +75,30 @@ async def rollback(context: Context, params: RollbackParams) -> ThreadResult:
 
 
 async def compact(context: Context, params: OfThread) -> After:
-    """Answered at once; the rest is told as a turn, as clients of this wire expect."""
-    live = context.application.loaded(params.thread_id)
+    """Answered at once; the rest is told as a turn, as clients of this wire expect, and stored as one."""
+    application, live = context.application, context.application.loaded(params.thread_id)
     if live.thread.running_turn is not None:
         raise InvalidRequest(f"thread {live.thread.id} runs a turn; wait for its end, or interrupt it")
     if not live.thread.state.entries:
         raise InvalidRequest(f"thread {live.thread.id} has nothing to compact yet")
-    return After({}, lambda: context.application.run(_Compaction(context.application, live).run))
+    model = model_named(application, live.settings.model)
+    return After({}, lambda: application.run(partial(_compact, live, model)))
 
 
-class _Compaction:
-    """A compaction that clients hear of as a turn with one item. Only the compaction itself is stored."""
+async def _compact(live: LiveThread, model: Model | None) -> None:
+    turn_id, began = uuid7(_now(), os.urandom(10)), _now()
+    try:
+        await live.thread.compact(model=model, instructions=live.settings.instructions, as_turn=turn_id)
+    except InterlockError as error:
+        if live.thread.journal.turn(turn_id) is None:  # it did not even begin, and clients wait for its end
+            live.tell(_never_begun(live.thread.id, projection.new_turn(turn_id, began), error.message))
 
-    def __init__(self, application: Application, live: LiveThread) -> None:
-        self._application = application
-        self._live = live
-        self._turn_id = uuid7(_now(), os.urandom(10))
-        self._began = _now()
 
-    async def run(self) -> None:
-        live = self._live
-        about = {"threadId": live.thread.id}
-        item = {"type": "contextCompaction", "id": uuid7(_now(), os.urandom(10))}
-        of_turn = {**about, "turnId": self._turn_id}
-        live.tell([("turn/started", {**about, "turn": projection.new_turn(self._turn_id, self._began)})])
-        live.tell([("item/started", {**of_turn, "item": item, "startedAtMs": _now()})])
-        failure = await self._compact()
-        live.tell([("item/completed", {**of_turn, "item": item, "completedAtMs": _now()})])
-        if failure is None:
-            live.tell([("thread/compacted", of_turn)])
-        else:
-            error = projection.turn_error(failure)
-            live.tell([("error", {**of_turn, "error": error, "willRetry": False})])
-        live.tell([("turn/completed", {**about, "turn": self._turn(failure)})])
-
-    async def _compact(self) -> str | None:
-        """A sentence when it failed."""
-        settings = self._live.settings
-        try:
-            await self._live.thread.compact(
-                model=model_named(self._application, settings.model), instructions=settings.instructions
-            )
-        except InterlockError as error:
-            return error.message
-        return None
-
-    def _turn(self, failure: str | None) -> Any:
-        turn = projection.new_turn(self._turn_id, self._began)
-        turn["status"] = "completed" if failure is None else "failed"
-        turn["error"] = None if failure is None else projection.turn_error(failure)
-        turn["completedAt"] = projection.seconds(_now())
-        turn["durationMs"] = _now() - self._began
-        return turn
+def _never_begun(thread_id: str, turn: shapes.Turn, sentence: str) -> Iterator[tuple[str, Any]]:
+    about, error = {"threadId": thread_id}, projection.turn_error(sentence)
+    yield "turn/started", {**about, "turn": turn}
+    yield "error", {**about, "turnId": turn["id"], "error": error, "willRetry": False}
+    yield "turn/completed", {**about, "turn": {**turn, "status": "failed", "error": error}}
 
 
 def _now() -> int:

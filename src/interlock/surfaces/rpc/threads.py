@@ -221,12 +221,7 @@ async def list_items(context: Context, params: ItemsListParams) -> ItemsPage:
     turns = [turn for turn in state.turns if params.turn_id in (None, turn.turn_id)]
     if params.turn_id is not None and not turns:
         raise InvalidRequest(f"thread {state.thread_id} has no turn {params.turn_id[:100]!r}")
-    entries = [
-        (turn.turn_id, item_id, shape)
-        for turn in turns
-        for item in turn.items
-        for item_id, shape in projection.shapes_of(item)
-    ]
+    entries = [(turn.turn_id, item_id, shape) for turn in turns for item_id, shape in projection.shapes_in(turn)]
     if params.sort_direction == "desc":
         entries.reverse()
     page = slice_of(entries, lambda entry: entry[1], cursor=params.cursor, limit=params.limit)

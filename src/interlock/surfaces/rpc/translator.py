@@ -29,6 +29,7 @@ from interlock.vocabulary.event import (
 from interlock.vocabulary.item import AgentMessageItem, ThreadItem
 from interlock.vocabulary.notice import DeltaNotice, Notice, PlanNotice, ProgressNotice, ServerNotice, WarningNotice
 from interlock.vocabulary.server import ServerReport, ServerStatus
+from interlock.vocabulary.thread import compaction_id
 from interlock.vocabulary.tool import Progress
 
 News: TypeAlias = Iterator[tuple[str, dict[str, Any]]]
@@ -260,8 +261,8 @@ class Translator:
     # ---- the rest
 
     def _compacted(self, turn_id: str, stored: StoredEvent) -> News:
-        """Within a turn it is one of its items; between turns the method that began it tells of it."""
-        about = self._about(turnId=turn_id, item={"type": "contextCompaction", "id": f"{turn_id}-{stored.sequence}"})
+        """An item of its turn, of which clients hear once it is there."""
+        about = self._about(turnId=turn_id, item=projection.compaction(compaction_id(turn_id, stored.sequence)))
         yield "item/started", {**about, "startedAtMs": stored.at}
         yield "item/completed", {**about, "completedAtMs": stored.at}
         yield "thread/compacted", self._about(turnId=turn_id)
