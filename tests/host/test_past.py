@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from interlock import Host, InvalidRequest, ModelFailed, ServerConfig, StorageFailed
+from interlock import Host, InterlockError, InvalidRequest, ModelFailed, ServerConfig, StorageFailed
 from interlock.host import arriving
 from interlock.stores.sqlite import SqliteStore
 from interlock.testing import Call, Fail, Gate, Say, ScriptedModel, Wait
@@ -348,6 +348,36 @@ async def test_closing_ends_a_compaction_and_its_turn_once(place: Path) -> None:
         state = await host.read_thread(thread.id)
         assert [turn.status for turn in state.turns] == ["completed", "interrupted"]
         assert (state.open_turn, len(state.entries)) == (None, 2)
+
+
+@requirement("HIS-8")
+@pytest.mark.parametrize("what", ["resume", "archive", "fork"])
+async def test_a_thread_that_another_host_deletes_meanwhile_does_not_come_back_empty(
+    what: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Host(store=place, model=talk("a")) as host, Host(store=place) as another:
+        thread = await host.start_thread()
+        await say(thread, "one")
+        await thread.close()
+        find = SqliteStore.find
+
+        async def deleted_when_found(store: SqliteStore, thread_id: str) -> Any:
+            found = await find(store, thread_id)
+            monkeypatch.setattr(SqliteStore, "find", find)
+            await another.delete_thread(thread_id)
+            return found
+
+        monkeypatch.setattr(SqliteStore, "find", deleted_when_found)
+        do: dict[str, Callable[[str], Any]] = {
+            "resume": host.resume_thread,
+            "archive": host.archive_thread,
+            "fork": host.fork_thread,
+        }
+        with pytest.raises(InterlockError, match=r"no thread|not stored any more|no such turn"):
+            await do[what](thread.id)
+        assert await host.threads() == ()
+        with pytest.raises(InvalidRequest, match="no thread"):
+            await host.resume_thread(thread.id)
 
 
 async def lines_of(host: Host, thread_id: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Kept checkpoints and copied Threads, on SQLite and on a real PostgreSQL."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -152,3 +153,9 @@ async def test_a_copied_thread_has_its_own_start_and_the_same_events(store: Stor
     with pytest.raises(StorageFailed):
         await store.copy_thread("a", ThreadStarted(), record)
     assert len(await events_of(store, "b")) == 7
+    await store.delete_thread("b")
+    for last in (9, 8):
+        more = replace(record, thread_id="c", last_sequence=last)
+        with pytest.raises(StorageFailed, match=f"its events up to {last} are not stored any more"):
+            await store.copy_thread("b", ThreadStarted(), more)
+    assert (await store.find("c"), await store.unlisted()) == (None, ())

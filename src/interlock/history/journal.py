@@ -163,6 +163,11 @@ class Journal:
                 **self._failure.facts,
             )
 
+    def refuse_if_new(self) -> None:
+        """Raise InvalidRequest when nothing is stored of the Thread."""
+        if self.last_sequence == 0:
+            raise InvalidRequest(f"there is no thread {self.thread_id!r} in the store")
+
     def is_used(self, call_id: str) -> bool:
         """Whether a call of that id has ever begun in this Thread (LIF-8)."""
         return self._fold.is_used(call_id)

@@ -149,6 +149,7 @@ class LoadedThreads:
                 self._store, thread_id, self._clock, followers={"origins": origins}, checkpoints=self._store
             ) as journal:
                 if birth is None:
+                    journal.refuse_if_new()  # it may have been deleted since it was found
                     await close_what_was_left_open(journal, output_limit=self._settings().rules.output_limit)
                 generations = Generations(self._pool, owner=thread_id, grace=0.0)
                 self._loaded[thread_id] = opened = Thread(

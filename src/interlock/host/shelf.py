@@ -51,6 +51,8 @@ class Shelf:
         record, first = await self._find(source), await self._first_event(source)
         places = await self._places(source, turn_id)
         cut = places.end_of(turn_id)
+        if cut == 0:  # deleted since it was found
+            raise _unknown(source)
         now, target = self._clock.now_milliseconds(), new_id(self._clock)
         copied = replace(
             record,
@@ -126,6 +128,7 @@ class Shelf:
         async with Journal.open(
             self._store, thread_id, self._clock, followers={"origins": Origins()}, checkpoints=self._store
         ) as journal:
+            journal.refuse_if_new()
             await journal.record(ThreadArchived(archived=archived))
 
     async def delete(self, thread_id: str) -> None:
@@ -168,7 +171,7 @@ class Shelf:
     async def _find(self, thread_id: str) -> ThreadRecord:
         record = await self._store.find(thread_id)
         if record is None:
-            raise InvalidRequest(f"there is no thread {thread_id!r} in the store")
+            raise _unknown(thread_id)
         return record
 
     async def _forget_unfinished(self) -> None:
@@ -178,6 +181,10 @@ class Shelf:
                 async with self._store.claim(thread_id):
                     if await self._store.find(thread_id) is None:
                         await self._store.delete_thread(thread_id)
+
+
+def _unknown(thread_id: str) -> InvalidRequest:
+    return InvalidRequest(f"there is no thread {thread_id!r} in the store")
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from interlock.stores.identity import checked
 from interlock.stores.postgres_failures import shown, storage_failed
 from interlock.stores.postgres_session import CONNECT_SECONDS, RETRY_SECONDS, Connection, PostgresSession
 from interlock.stores.revision import HEAD
-from interlock.stores.sequence import contiguous, incomplete, moved_on, numbered
+from interlock.stores.sequence import contiguous, gone, incomplete, moved_on, numbered
 from interlock.stores.summary import Change, change_of, line_of, storable
 from interlock.vocabulary.errors import InterlockError, InvalidRequest, StorageFailed
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
@@ -67,14 +67,17 @@ _COUNT_USES = """INSERT INTO memory_uses (thread_id, uses, last_used_at)
 _DELETE = """WITH a AS (DELETE FROM checkpoints WHERE thread_id = $1),
     b AS (DELETE FROM memory_uses WHERE thread_id = $1),
     c AS (DELETE FROM events WHERE thread_id = $1) DELETE FROM threads WHERE thread_id = $1"""
-_COPY = """WITH born AS (INSERT INTO threads
+_COPY = """WITH copied AS (SELECT sequence, at, kind, version, payload FROM events
+        WHERE thread_id = $13 AND sequence <= $8::bigint
+    ), born AS (INSERT INTO threads
         (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
-        VALUES ($1::text, $2, $3, $4, $5, $6, $7, $8::bigint, $9)
-    ), first AS (INSERT INTO events (thread_id, sequence, at, kind, version, payload)
-        VALUES ($1::text, 1, $2, $10, $11, $12))
+        SELECT $1::text, $2::bigint, $3::bigint, $4::text, $5::text, $6::text, $7::int, $8::bigint, $9::bool
+        WHERE (SELECT count(*) FROM copied) = $8::bigint RETURNING 1)
     INSERT INTO events (thread_id, sequence, at, kind, version, payload)
-    SELECT $1::text, sequence, at, kind, version, payload FROM events
-    WHERE thread_id = $13 AND sequence > 1 AND sequence <= $8::bigint"""
+    SELECT $1::text, * FROM (
+        SELECT 1::bigint, $2::bigint, $10::text, $11::int, $12::text UNION ALL
+        SELECT * FROM copied WHERE sequence > 1) AS all_events
+    WHERE EXISTS (SELECT FROM born)"""
 _STORE_UNLISTED = """INSERT INTO events (thread_id, sequence, at, kind, version, payload)
     SELECT $1::text, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::text[])"""
 _LIST_THREAD = """INSERT INTO threads
@@ -191,9 +194,12 @@ class PostgresStore:
     async def copy_thread(self, source: str, birth: ThreadStarted, record: ThreadRecord) -> None:
         line, first, origin = line_of(record), codec.encode(birth), checked(source)
         checked(record.thread_id)
-        await self._session.perform(
-            "copy a thread in", lambda connection, _: connection.execute(_COPY, *line, *first, origin), retry=False
-        )
+
+        async def copy(connection: Connection, _: bool) -> None:
+            if await connection.execute(_COPY, *line, *first, origin) != f"INSERT 0 {record.last_sequence}":
+                raise gone(source, record.last_sequence)
+
+        await self._session.perform("copy a thread in", copy, retry=False)
 
     async def store_unlisted(self, events: Sequence[StoredEvent]) -> None:
         if not events:

@@ -42,6 +42,15 @@ def moved_on(thread_id: str, after: int, last: int) -> StorageFailed:
     )
 
 
+def gone(thread_id: str, last: int) -> StorageFailed:
+    """The refusal to copy the events up to `last` of a Thread that has not all of them."""
+    return StorageFailed(
+        f"cannot copy thread '{thread_id}': its events up to {last} are not stored any more; somebody has deleted it",
+        thread_id=thread_id,
+        last_sequence=last,
+    )
+
+
 def incomplete(record: ThreadRecord) -> StorageFailed:
     """The refusal to list a Thread whose events are not all there, or that is listed already."""
     return StorageFailed(

@@ -25,18 +25,16 @@ from interlock.stores.sequence import contiguous, numbered
 from interlock.stores.sqlite_failures import storage_failed
 from interlock.stores.sqlite_writer import SqliteWriter
 from interlock.stores.sqlite_writes import (
-    COPY_EVENTS,
     COUNT_USE,
     DELETE,
-    FIRST_EVENT,
     INSERT_EVENT,
-    NEW_THREAD,
     SAVE_CHECKPOINT,
     Append,
+    Copy,
     ListThread,
     Statements,
 )
-from interlock.stores.summary import change_of, line_of, moves, storable
+from interlock.stores.summary import change_of, moves, storable
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
 from interlock.vocabulary.memory import MemoryUse
 from interlock.vocabulary.thread import ThreadCheckpoint
@@ -161,13 +159,8 @@ class SqliteStore:
         await self._writer.write(Statements(*[(statement, place) for statement in DELETE]))
 
     async def copy_thread(self, source: str, birth: ThreadStarted, record: ThreadRecord) -> None:
-        target = checked(record.thread_id)
-        steps = (
-            (NEW_THREAD, [line_of(record)]),
-            (FIRST_EVENT, [(target, record.created_at, *codec.encode(birth))]),
-            (COPY_EVENTS, [(target, checked(source), record.last_sequence)]),
-        )
-        await self._writer.write(Statements(*steps))
+        checked(record.thread_id)
+        await self._writer.write(Copy(checked(source), codec.encode(birth), record))
 
     async def store_unlisted(self, events: Sequence[StoredEvent]) -> None:
         rows = [(checked(one.thread_id), one.sequence, one.at, *codec.encode(one.event)) for one in events]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from interlock.stores.codec import Row
-from interlock.stores.sequence import incomplete, moved_on
+from interlock.stores.sequence import gone, incomplete, moved_on
 from interlock.stores.sqlite_writer import Write
 from interlock.stores.summary import Change, line_of
 from interlock.vocabulary.errors import StorageFailed
@@ -36,16 +36,17 @@ DELETE = tuple(
     f"DELETE FROM {table} WHERE thread_id = ?"  # noqa: S608 -- our own tables
     for table in ("checkpoints", "memory_uses", "events", "threads")
 )
-NEW_THREAD = """INSERT INTO threads
+_NEW_THREAD = """INSERT INTO threads
     (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-FIRST_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, 1, ?, ?, ?, ?)"
+_FIRST_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, 1, ?, ?, ?, ?)"
+_COUNT_EVENTS = "SELECT count(*) FROM events WHERE thread_id = ? AND sequence <= ?"
 _LIST_THREAD = """INSERT OR IGNORE INTO threads
     (thread_id, created_at, updated_at, name, preview, model, turns, last_sequence, archived)
     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
     WHERE (SELECT count(*) FROM events WHERE thread_id = ?1 AND sequence <= ?8) = ?8
     AND NOT EXISTS (SELECT 1 FROM events WHERE thread_id = ?1 AND sequence > ?8)"""
-COPY_EVENTS = """INSERT INTO events (thread_id, sequence, at, kind, version, payload)
+_COPY_EVENTS = """INSERT INTO events (thread_id, sequence, at, kind, version, payload)
     SELECT ?, sequence, at, kind, version, payload FROM events
     WHERE thread_id = ? AND sequence > 1 AND sequence <= ?"""
 
@@ -109,6 +110,28 @@ class Statements(Write):
     def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
         for statement, rows in self.steps:
             connection.executemany(statement, rows)
+        return None
+
+
+class Copy(Write):
+    """A new Thread: its first event, and those of `source` from the second on, as many as its line says."""
+
+    __slots__ = ("first", "record", "source")
+
+    def __init__(self, source: str, first: Row, record: ThreadRecord) -> None:
+        super().__init__(size=sys.maxsize)
+        self.source = source
+        self.first = first
+        self.record = record
+
+    def carry_out(self, connection: sqlite3.Connection) -> StorageFailed | None:
+        target, last = self.record.thread_id, self.record.last_sequence
+        (there,) = connection.execute(_COUNT_EVENTS, (self.source, last)).fetchone()
+        if there != last:
+            return gone(self.source, last)
+        connection.execute(_NEW_THREAD, line_of(self.record))
+        connection.execute(_FIRST_EVENT, (target, self.record.created_at, *self.first))
+        connection.execute(_COPY_EVENTS, (target, self.source, last))
         return None
 
 

@@ -265,6 +265,7 @@ class Store(EventStore, MemoryUses, Checkpoints, Unlisted, Protocol):
         """Store a new Thread: `birth`, and the events of `source` from its second to number `record.last_sequence`.
 
         All or none; `record` is the new Thread's line in the index, its `created_at` the time of `birth`.
+        StorageFailed when `source` has not all of these events (any more).
         """
         ...
 

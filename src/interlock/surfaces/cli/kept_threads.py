@@ -176,6 +176,7 @@ async def _with_ends(thread: str, *, interrupt: bool) -> ThreadState:
         async with Journal.open(
             store, record.thread_id, SystemClock(), followers={"origins": Origins()}, checkpoints=store
         ) as journal:
+            journal.refuse_if_new()
             await close_what_was_left_open(journal, output_limit=token_budget(), interrupting=interrupt)
             return journal.state
 
