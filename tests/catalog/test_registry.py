@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -149,6 +150,22 @@ def test_the_same_tools_are_the_same_bytes_whatever_the_order_of_arrival() -> No
         assert [spec.name for spec in offered] == sorted(spec.name for spec in offered)
         texts.add(canonical_bytes(offered))
     assert len(texts) == 1
+
+
+def test_what_is_offered_of_a_catalog_is_looked_for_once_however_many_steps_ask() -> None:
+    class Watched(dict[str, ToolEntry]):
+        looks = 0
+
+        def values(self) -> Any:
+            self.looks += 1
+            return super().values()
+
+    entries = Watched({entry.public_name: entry for entry in replacement(listing("s", "b", "a"), config("s")).entries})
+    catalog = Catalog(revision=1, entries=entries)
+    for name in ("list", "zoo"):
+        offered = tools_for_model(catalog, {name: builtin(name)})
+        assert [spec.name for spec in offered] == sorted(["mcp__s__a", "mcp__s__b", name])
+    assert entries.looks == 1
 
 
 @requirement("CAT-8")

@@ -4,6 +4,7 @@ Owns: the order of the tools, and the bytes that the same catalogue always gives
 Never: offers an app-only tool, or changes with anything but the catalogue and the builtins.
 """
 
+from bisect import insort
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
@@ -14,9 +15,10 @@ from interlock.vocabulary.tool import ToolSpec
 
 def tools_for_model(catalog: Catalog, builtins: Mapping[str, BuiltinEntry]) -> tuple[ToolSpec, ...]:
     """The specs for the model, sorted by name, builtins included and app-only tools left out."""
-    specs = [entry.spec for entry in catalog.entries.values() if entry.visible_to_model]
-    specs += [entry.spec for entry in builtins.values()]
-    return tuple(sorted(specs, key=attrgetter("name")))
+    specs = list(catalog.offered.get())
+    for entry in builtins.values():  # few among what may be very many
+        insort(specs, entry.spec, key=attrgetter("name"))
+    return tuple(specs)
 
 
 def canonical_bytes(tools: Iterable[ToolSpec]) -> bytes:

@@ -6,8 +6,10 @@ Never: names a tool or talks to a server; `catalog` (the room) builds these valu
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal
 
+from interlock.vocabulary.lazy import Lazy
 from interlock.vocabulary.tool import BadEntry, Tool, ToolSpec
 
 
@@ -36,6 +38,15 @@ class Catalog:
 
     revision: int = 0
     entries: Mapping[str, ToolEntry] = field(default_factory=dict[str, ToolEntry])
+    offered: Lazy[tuple[ToolSpec, ...]] = field(init=False, compare=False, repr=False)
+    """What the model is shown of it, sorted by name: made once, since every Step asks."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offered", Lazy(self._offered))
+
+    def _offered(self) -> tuple[ToolSpec, ...]:
+        specs = [entry.spec for entry in self.entries.values() if entry.visible_to_model]
+        return tuple(sorted(specs, key=attrgetter("name")))
 
     def get(self, public_name: str) -> ToolEntry | None:
         return self.entries.get(public_name)
