@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,36 @@ def test_what_is_taken_over_names_variables_and_never_holds_their_values(tmp_pat
         "env": {"PERPLEXITY_API_KEY": {"env": "INTERLOCK_INPUT_PERPLEXITY_KEY"}},
     }
     assert "s3ntry" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "table"),
+    [
+        ({"password": True}, "Bearer ${input:gh-token}", {"bearer_token_env_var": "INTERLOCK_INPUT_GH_TOKEN"}),
+        (
+            {"default": "x", "password": True},
+            "Bearer ${input:gh-token}",
+            {"bearer_token_env_var": "INTERLOCK_INPUT_GH_TOKEN"},
+        ),
+        ({"default": "x"}, "Bearer ${input:gh-token}", None),
+        ({}, "Bearer ${input:other}", None),
+        ({}, "Bearer ${env:TOKEN}", {"bearer_token_env_var": "TOKEN"}),
+        ({}, "Bearer ${TOKEN:-x}", None),
+    ],
+)
+def test_a_bearer_token_that_is_asked_for_becomes_a_variable(
+    tmp_path: Path, declared: dict[str, Any], value: str, table: dict[str, Any] | None
+) -> None:
+    url = "https://api.example.org/mcp/"
+    file = tmp_path / "mcp.json"
+    server = {"type": "http", "url": url, "headers": {"Authorization": value}}
+    document = {
+        "inputs": [{"id": "gh-token", "type": "promptString", **declared}],
+        "servers": {"github": server},
+    }
+    file.write_text(json.dumps(document))
+    (found,) = servers_of(HostFile(host="VS Code", key="vscode", file=file), {})
+    assert found.table == (None if table is None else {"url": url, **table})
 
 
 def test_what_is_taken_over_starts_where_it_started_there(tmp_path: Path) -> None:

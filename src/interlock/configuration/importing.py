@@ -132,12 +132,25 @@ class _Translation:
         rest: dict[str, Any] = {}
         result: dict[str, Any] = {}
         for name, value in headers.items():
-            bearer = re.fullmatch(r"Bearer \$\{(?:env:)?([A-Za-z_]\w*)\}", value) if isinstance(value, str) else None
-            if bearer is not None and name.lower() == "authorization":
-                result["bearer_token_env_var"] = bearer[1]
+            key = f"http_headers.{shown(name)}"
+            variable = self._bearer(key, value) if name.lower() == "authorization" else None
+            if variable is not None:
+                result["bearer_token_env_var"] = variable
             else:
-                rest[name] = self._value(f"http_headers.{shown(name)}", value)
+                rest[name] = self._value(key, value)
         return result | ({"http_headers": rest} if rest else {})
+
+    def _bearer(self, key: str, value: Any) -> str | None:
+        """The variable that holds the token, where it comes from one or from an input that has no value of its own."""
+        token = re.fullmatch(r"Bearer \$\{(?:(env|input):)?([^{}:]+)\}", value) if isinstance(value, str) else None
+        if token is None:
+            return None
+        if token[1] != "input":
+            return token[2] if _VARIABLE_NAME.fullmatch(token[2]) else None
+        declared = self.dialect.inputs.get(token[2])
+        if declared is None or ("default" in declared and not declared.get("password")):
+            return None
+        return str(self._input(key, token[2])["env"])
 
     def _value(self, key: str, value: Any) -> Any:
         if isinstance(value, str):
