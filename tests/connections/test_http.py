@@ -1,5 +1,6 @@
 """Streamable HTTP: what goes wrong costs one request and is told; nothing is sent twice or to strangers."""
 
+import asyncio
 import datetime
 import gc
 import gzip
@@ -773,6 +774,38 @@ async def test_a_certificate_that_cannot_be_verified_is_refused_before_anything_
     assert (error.kind, error.effect) == ("unavailable", "none")
     assert "certificate is not valid (self-signed certificate)" in error.message
     assert server.requests == []
+
+
+async def test_a_server_without_tls_behind_a_secure_address_is_said_to_be_one() -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    async with (
+        server,
+        talking(HttpChannel(configured(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))) as far,
+    ):
+        error = await far.fails()
+    assert (error.kind, error.effect) == ("unavailable", "none")
+    assert "no TLS connection came about (wrong version number)" in error.message
+    assert "without TLS its address begins with http://" in error.message
+
+
+@pytest.mark.parametrize(
+    ("status", "way_out"),
+    [
+        (401, "set bearer_token_env_var or http_headers"),
+        (403, "bearer_token_env_var or http_headers"),
+        (405, "many end in /mcp"),
+        (429, "ask again later"),
+        (500, "look into its log"),
+    ],
+)
+async def test_a_refusal_ends_with_a_way_out_whatever_the_server_said(status: int, way_out: str) -> None:
+    error = await calls_with(respond(status, "no; go away", "text/plain"))
+    assert way_out in error.message.rpartition("; ")[2]
 
 
 # Giving up and closing

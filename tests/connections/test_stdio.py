@@ -218,6 +218,24 @@ def test_last_words_steer_no_terminal_and_are_short() -> None:
     assert len(last_words("\x1b[2J" * 1_000_000)) < 2_500
 
 
+def test_last_words_are_the_error_and_not_what_node_writes_around_it() -> None:
+    text = """node:internal/modules/cjs/loader:1386
+  throw err;
+  ^
+
+Error: Cannot find module '/srv/index.js'
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1383:15)
+    at node:internal/main/run_main_module:33:47 {
+  code: 'MODULE_NOT_FOUND',
+  requireStack: []
+}
+
+Node.js v24.19.0
+"""
+    assert last_words(text).endswith("throw err; / Error: Cannot find module '/srv/index.js'")
+    assert last_words("{\n}\n") == "{ / }"
+
+
 async def test_values_of_the_servers_environment_are_masked_in_what_it_prints() -> None:
     script = {"ping": [{"stderr": "token is tok-123456\n"}, {"raw": "token is tok-123456\n"}, {"result": {}}]}
     async with running(scripted(script, env={"TOKEN": "tok-123456", "FLAG": "1"})) as (channel, heard):

@@ -63,9 +63,11 @@ class Failures:
         status = response.status
         effect: Effect = "unknown" if status >= 500 or status == HTTPStatus.REQUEST_TIMEOUT else "none"
         said = self.excerpt(body)
-        text = f"server {self.server!r} answered {what} with HTTP {_named(status)}{_advice(status)}" + (
+        meaning, way_out = _meaning(status)
+        text = f"server {self.server!r} answered {what} with HTTP {_named(status)}{meaning}" + (
             f": {said}" if said else ""
         )
+        text += f"; {way_out}" if way_out else ""
         return self.failed(text, kind=_kind(status), effect=effect, **self._facts(response))
 
     def session_lost(self, status: int, effect: Effect) -> ServerFailed:
@@ -84,6 +86,7 @@ class Failures:
         text = (
             f"server {self.server!r} answered {what} (HTTP {response.status}) with content type {content_type!r}"
             f" instead of JSON or an event stream: {self.excerpt(body) or 'an empty body'}"
+            "; check that `url` is its MCP endpoint"
         )
         facts = {"status": response.status, "content_type": content_type}
         return self.failed(text, kind="protocol", effect=effect, **facts)
@@ -147,16 +150,21 @@ def _named(status: int) -> str:
         return str(status)
 
 
-def _advice(status: int) -> str:
+def _meaning(status: int) -> tuple[str, str]:
+    """What a status means here, and what to do; either may be empty."""
     match status:
         case 401:
-            return ", it wants credentials; log in or configure a token"
+            return ", it wants credentials", "set bearer_token_env_var or http_headers in its table, or correct them"
         case 403:
-            return ", the credentials do not suffice"
+            return ", the credentials do not suffice", "give it others with bearer_token_env_var or http_headers"
         case 404 | 405:
-            return ", there is no MCP endpoint of this kind at the configured url"
+            return ", there is no MCP endpoint of this kind at the configured url", "correct it: many end in /mcp"
+        case 429:
+            return "", "ask again later"
+        case _ if status >= 500:
+            return "", "look into its log, or ask again later"
         case _:
-            return ""
+            return "", ""
 
 
 def _reason(error: BaseException) -> str:
@@ -164,6 +172,8 @@ def _reason(error: BaseException) -> str:
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return f"its certificate is not valid ({_certificate_reason(error.certificate_error)})"
+        case aiohttp.ClientSSLError():  # its errno is one of OpenSSL's
+            return f"no TLS connection came about{_tls_reason(error)}: without TLS its address begins with http://"
         case aiohttp.ClientConnectorDNSError():
             return "its host name is not known"
         case aiohttp.ServerTimeoutError() | TimeoutError():
@@ -174,10 +184,14 @@ def _reason(error: BaseException) -> str:
             return "the answer broke off"
         case OSError(errno=int(number)) if number > 0:
             return os.strerror(number).lower()
-        case aiohttp.ClientSSLError():
-            return "no TLS connection came about"
         case _:
             return type(error).__name__
+
+
+def _tls_reason(error: BaseException) -> str:
+    """OpenSSL's word for it, such as "wrong version number"."""
+    reason = getattr(getattr(error, "os_error", None), "reason", None)
+    return f" ({reason.replace('_', ' ').lower()})" if isinstance(reason, str) else ""
 
 
 def _certificate_reason(error: Exception) -> str:

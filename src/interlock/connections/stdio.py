@@ -45,6 +45,7 @@ EXIT_WAIT = 0.25
 """Seconds that the end of stdout waits for the exit status, so that the error can tell it."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_AROUND_AN_ERROR = re.compile(r"\s*(?:at .+|[\[\]{}(),^~]*|(?:code|errno|syscall|requireStack): .*|Node\.js v[\d.]+)")
 
 
 class StdioChannel:
@@ -157,8 +158,12 @@ class StdioChannel:
 
 
 def last_words(text: str) -> str:
-    """The last three lines of stderr in one line, without colours and with nothing that could steer a terminal."""
-    lines = _COLOUR.sub("", text[-STDERR_BYTES:]).strip().splitlines()[-3:]
+    """The last three lines of stderr in one line, without colours and with nothing that could steer a terminal.
+
+    What Node.js writes around an error that ended it is left out: frames, brackets and its version hide the error.
+    """
+    every = _COLOUR.sub("", text[-STDERR_BYTES:]).strip().splitlines()
+    lines = [line for line in every if not _AROUND_AN_ERROR.fullmatch(line)][-3:] or every[-3:]
     return printable(" / ".join(line.strip() for line in lines)[-LONGEST_LAST_WORDS:], LONGEST_LAST_WORDS)
 
 

@@ -51,6 +51,8 @@ def test_a_command_in_a_usual_folder_is_found_there(tmp_path: Path, monkeypatch:
     ("command", "kind", "fix"),
     [
         ("sh -c x", "command_not_found", 'command = "sh", args = ["-c", "x"]'),
+        ("sh -c 'echo hi'", "command_not_found", 'command = "sh", args = ["-c", "echo hi"]'),
+        ("sh -c 'x", "command_not_found", """command = "sh", args = ["-c", "'x"]"""),
         ("~/bin/x", "command_not_found", "no shell expands ~"),
         ("./absent", "command_not_found", "a relative one is looked for in `cwd`"),
         ("nvm", "command_not_found", 'command = "bash", args = ["-lc", "nvm ...'),
@@ -92,6 +94,14 @@ def test_a_script_names_the_interpreter_that_its_path_lacks(tmp_path: Path) -> N
     assert findings(str(file), path=str(tmp_path)) == []
     gone = executable(tmp_path / "gone", "#!/no/such/python3\n")
     assert "which does not exist" in findings(str(gone))[0].message
+
+
+def test_a_script_with_line_ends_of_windows_says_so(tmp_path: Path) -> None:
+    script = executable(tmp_path / "serve")
+    script.write_bytes(b"#!/bin/sh\r\nexit 0\r\n")
+    (found,) = findings(str(script))
+    assert (found.level, found.kind) == ("error", "line_ends")
+    assert found.fix == f"run: sed -i 's/\\r$//' {script}"
 
 
 def test_a_file_that_may_not_be_executed_names_the_command_that_lets_it(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Owns: looking for the command, what a file needs to be startable, words that onl
 Never: starts anything.
 """
 
+import json
 import os
 import re
 import shlex
@@ -64,6 +65,14 @@ def examine(config: ServerConfig, transport: StdioTransport) -> Iterator[Finding
         yield from examination.shell_words([str(argument) for argument in transport.args])
 
 
+def _words(line: str) -> list[str]:
+    """As a shell takes them apart, or at blanks where its quotes do not close."""
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
 class _Examination:
     """One command line: `shown` is the command as it may be shown."""
 
@@ -109,9 +118,9 @@ class _Examination:
         return None if found is None else Path(found)
 
     def _not_found(self) -> Finding:
-        words = self._command.split()
+        words = _words(self._command)
         if len(words) > 1 and shutil.which(words[0], path=self._path) is not None:
-            arguments = ", ".join(f'"{word}"' for word in words[1:])
+            arguments = ", ".join(json.dumps(word, ensure_ascii=False) for word in words[1:])
             message = f"`command` {self._shown!r} is a whole command line; it names one program"
             fix = f'write the words apart: command = "{words[0]}", args = [{arguments}]'
             return self.finding("error", "command_not_found", message, fix)
@@ -153,7 +162,12 @@ class _Examination:
         except OSError:
             return  # it may be executed and not read: a program
         if head.startswith(b"#!"):
-            yield from self._interpreter(file, head[2:].split(b"\n")[0].decode("utf-8", "replace").split())
+            first = head[2:].split(b"\n")[0]
+            if first.endswith(b"\r"):
+                message = f"{file} is a script with lines that end as on Windows, which hides its interpreter"
+                yield self.finding("error", "line_ends", message, f"run: sed -i 's/\\r$//' {shlex.quote(str(file))}")
+            else:
+                yield from self._interpreter(file, first.decode("utf-8", "replace").split())
         elif not head.startswith(PROGRAM_MAGIC):
             yield self.finding(
                 "error",

@@ -27,6 +27,7 @@ from interlock.surfaces.cli.doctor.finding import Finding, Level
 from interlock.surfaces.cli.doctor.home_check import SUBJECT as HOME
 from interlock.surfaces.cli.doctor.home_check import examine_home
 from interlock.surfaces.cli.doctor.server_check import examine_live
+from interlock.surfaces.cli.doctor.value_check import examine_values
 from interlock.surfaces.cli.opening import home, refuse_unknown, usable
 from interlock.surfaces.cli.output import coloured, counted, one_line, print_json, print_line, print_text, say
 from interlock.surfaces.cli.starting import starting
@@ -77,9 +78,10 @@ def _before_start(configuration: Configuration, name: str) -> list[Finding]:
         fix = f"`interlock mcp enable {name}` enables it"
         message = f"is disabled in {config.source}, and was not tried"
         return [Finding(subject=name, level="note", kind="disabled", message=message, fix=fix)]
-    if config.problem is None and isinstance(config.transport, StdioTransport):
-        return list(examine(config, config.transport))
-    return []
+    if config.problem is not None:
+        return []
+    command = examine(config, config.transport) if isinstance(config.transport, StdioTransport) else ()
+    return [*command, *examine_values(config)]
 
 
 def _has_errors(findings: Sequence[Finding]) -> bool:
