@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlock.connections import standstill
+from interlock.connections.deadlines import Deadlines
 from interlock.connections.standstill import Deadline, Spans
 from interlock.connections.waiter import Waiter
 from tests.manifest import requirement
@@ -91,7 +92,10 @@ def waiting(time: Time, spans: Spans | None, timeout: float = 10.0) -> tuple[Wai
     """A request that waits, and when it expired."""
     expired: list[float] = []
     outcome = cast("asyncio.Future[Any]", Future(time))
-    waiter = Waiter(1, "tools/call", outcome, timeout, lambda _: expired.append(time.now), None, Person(spans))
+    deadlines = Deadlines(outcome.get_loop())
+    waiter = Waiter(
+        1, "tools/call", outcome, timeout, deadlines, lambda _: expired.append(time.now), None, Person(spans)
+    )
     return waiter, expired
 
 

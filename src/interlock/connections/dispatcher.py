@@ -19,6 +19,7 @@ import anyio.abc
 from interlock.connections.bell import Once
 from interlock.connections.callbacks import callback_context
 from interlock.connections.channel import Channel
+from interlock.connections.deadlines import Deadlines
 from interlock.connections.diagnostics import Diagnostics, printable
 from interlock.connections.lines import MOST_TOGETHER
 from interlock.connections.masking import Mask, masked_json
@@ -87,6 +88,7 @@ class Dispatcher:
         self._on_notification = on_notification
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
+        self._deadlines = Deadlines(self._loop)
         self._waiters: dict[RequestId, Waiter] = {}
         self._late: dict[RequestId, Waiter] = {}
         """Given up without a word to the server, so that an answer is still to be expected."""
@@ -170,8 +172,10 @@ class Dispatcher:
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
         if params is not None:
             message["params"] = params
-        outcome_of = self._loop.create_future()
-        waiter = Waiter(request_id, method, outcome_of, timeout, self._expire, on_progress, respondent, on_late_answer)
+        future = self._loop.create_future()
+        waiter = Waiter(
+            request_id, method, future, timeout, self._deadlines, self._expire, on_progress, respondent, on_late_answer
+        )
         self._waiters[request_id] = waiter
         if self._pauses:
             waiter.hold()
@@ -304,6 +308,7 @@ class Dispatcher:
         waiters, self._waiters = self._waiters, {}
         for waiter in waiters.values():
             waiter.settle(self._over("unknown"))
+        self._deadlines.close()
         self.over.set()
 
     def diagnostic(self, kind: str, text: str) -> None:

@@ -1,6 +1,6 @@
 """One request that is waited for.
 
-Owns: its outcome, and the timer of its deadline with everything that makes it stand still (CON-11).
+Owns: its outcome, and its deadline with everything that makes it stand still (CON-11).
 Never: sends anything, or knows which other requests there are.
 """
 
@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeAlias
 
-from interlock.connections.callbacks import callback_context
+from interlock.connections.deadlines import Deadlines
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.ports import OnProgress, Respondent
@@ -24,13 +24,13 @@ class Waiter:
 
     __slots__ = (
         "_deadline",
+        "_deadlines",
         "_expired",
         "_held",
         "_remaining",
         "_request_id",
         "_standstill",
         "_stood",
-        "_timer",
         "method",
         "mistyped",
         "on_late_answer",
@@ -46,6 +46,7 @@ class Waiter:
         method: str,
         outcome: "asyncio.Future[JsonObject | ServerFailed]",
         timeout: float | None,
+        deadlines: Deadlines,
         expired: Callable[[RequestId], None],
         on_progress: OnProgress | None,
         respondent: Respondent | None,
@@ -58,13 +59,13 @@ class Waiter:
         self.on_progress = on_progress
         self.on_late_answer = on_late_answer
         self.mistyped = False
+        self._deadlines = deadlines
         self._request_id = request_id
         self._expired = expired
         self._standstill = None if respondent is None else respondent.standstill
         self._stood = 0.0
         self._deadline = 0.0
         self._remaining = timeout
-        self._timer: asyncio.TimerHandle | None = None
         self._held = False
 
     def settle(self, outcome: JsonObject | ServerFailed) -> None:
@@ -80,29 +81,23 @@ class Waiter:
         self._held = False
         if self._remaining is None:
             return
-        loop = self.outcome.get_loop()
-        self._deadline = loop.time() + self._remaining
+        self._deadline = self.outcome.get_loop().time() + self._remaining
         if self._standstill is not None:
             self._stood = self._standstill.seconds
-        self._timer = loop.call_at(self._deadline, self._look, context=callback_context())
+        self._deadlines.put(self, self._deadline)
 
     def hold(self) -> None:
         """Let its time stand still until it runs again."""
         self._held = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._deadlines.take(self):
             self._remaining = self._deadline - self.outcome.get_loop().time() + self._owed()
 
     def stop(self) -> None:
         """Nobody waits any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._deadlines.take(self)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """The time is over, but for what stood still meanwhile."""
-        self._timer = None
         owed = self._owed()
         if self._standstill is not None and self._standstill.at_end(self._go_on):
             self._remaining = owed
@@ -113,7 +108,7 @@ class Waiter:
             self._expired(self._request_id)
 
     def _go_on(self) -> None:
-        if self._timer is None and not self._held and not self.outcome.done():
+        if self not in self._deadlines and not self._held and not self.outcome.done():
             self.run()
 
     def _owed(self) -> float:
