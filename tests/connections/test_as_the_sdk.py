@@ -36,7 +36,9 @@ class Recorded:
         self.sent.append((method, params, dict(how["headers"] or {})))
         return dict(DISCOVERED if method == "server/discover" else INITIALIZED)
 
-    async def notify(self, method: str, params: Any = None, opts: Any = None, *, headers: Any = None) -> None:
+    async def notify(
+        self, method: str, params: Any = None, opts: Any = None, *, headers: Any = None, deadline: Any = None
+    ) -> None:
         self.sent.append((method, params, dict(headers or (opts or {}).get("headers") or {})))
 
 
