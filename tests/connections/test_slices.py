@@ -19,10 +19,11 @@ from interlock.connections.outputs import Outputs
 from interlock.connections.session import open_session
 from interlock.connections.slices import TURN, Pace, Turns
 from interlock.resources.payload import contributing
+from interlock.surfaces.rpc.servers import resource_shape
 from interlock.vocabulary.catalog import ToolListing
 from interlock.vocabulary.errors import ServerFailed
 from interlock.vocabulary.resource import Listing, Resource
-from interlock.vocabulary.slices import Sliced, at_once
+from interlock.vocabulary.slices import Sliced, at_once, each
 from interlock.vocabulary.tool import Tool, ToolResult
 from tests.connections.fakes import config
 from tests.connections.http_driver import configured
@@ -129,6 +130,10 @@ def labelling() -> Sliced[Any]:
     return contributing("zoo", Listing(entries=tuple(Resource(uri=f"zoo://{n}", name=f"{n}") for n in range(MANY))))
 
 
+def shown_to_a_client() -> Sliced[Any]:
+    return each(resource_shape, [Resource(uri=f"zoo://{n}", name=f"{n}") for n in range(MANY)])
+
+
 def checking() -> Sliced[Any]:
     schema = {"type": "object", "properties": {"rows": {"type": "array", "items": {"type": "object"}}}}
     outputs = Outputs({"t": Tool(name="t", input_schema={}, output_schema=schema)})
@@ -138,7 +143,14 @@ def checking() -> Sliced[Any]:
 @requirement("CON-1", "CAT-2")
 @pytest.mark.parametrize(
     ("work", "times"),
-    [(decoding, 1), (becoming_a_source, 2), (becoming_the_same_source, 2), (labelling, 1), (checking, 1)],
+    [
+        (decoding, 1),
+        (becoming_a_source, 2),
+        (becoming_the_same_source, 2),
+        (labelling, 1),
+        (checking, 1),
+        (shown_to_a_client, 1),
+    ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_what_grows_with_what_a_server_lists_takes_a_step_for_each_entry(work: Any, times: int) -> None:

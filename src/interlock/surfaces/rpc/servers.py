@@ -11,6 +11,7 @@ import anyio
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from interlock.connections.slices import in_slices
 from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.errors import Refusal, failing_internally
 from interlock.surfaces.rpc.method import Context, Count, Method, NoParams, Params
@@ -20,6 +21,7 @@ from interlock.threads.direct import DirectRequests
 from interlock.vocabulary.errors import InterlockError, InvalidRequest
 from interlock.vocabulary.resource import Resource, ResourceTemplate
 from interlock.vocabulary.server import HttpTransport, ServerConfig, ServerInfo, ServerReport, ServerStatus
+from interlock.vocabulary.slices import each
 from interlock.vocabulary.snapshot import ServerView
 from interlock.vocabulary.tool import ToolResult
 
@@ -185,21 +187,24 @@ class _Listing:
             listing = await view.connection.list_tools(timeout=view.config.startup_timeout)
         except InterlockError:
             return
-        shape["tools"] = {tool.name: tool.raw for tool in listing.entries if view.config.allows(tool.name)}
+        named = await in_slices(
+            each(lambda tool: (tool.name, tool.raw, view.config.allows(tool.name)), listing.entries)
+        )
+        shape["tools"] = {name: raw for name, raw, allowed in named if allowed}
 
     async def _resources(self, view: ServerView, shape: ServerShape) -> None:
         try:
             listing = await view.connection.list_all_resources(timeout=view.config.startup_timeout)
         except InterlockError:
             return
-        shape["resources"] = [resource_shape(resource) for resource in listing.entries]
+        shape["resources"] = await in_slices(each(resource_shape, listing.entries))
 
     async def _templates(self, view: ServerView, shape: ServerShape) -> None:
         try:
             listing = await view.connection.list_all_resource_templates(timeout=view.config.startup_timeout)
         except InterlockError:
             return
-        shape["resourceTemplates"] = [template_shape(template) for template in listing.entries]
+        shape["resourceTemplates"] = await in_slices(each(template_shape, listing.entries))
 
 
 def info_shape(info: ServerInfo | None) -> ServerInfoShape | None:
