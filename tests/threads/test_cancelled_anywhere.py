@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 
 from interlock.questions.asking import Asking
 from interlock.stores.outcome import Outcome
+from interlock.testing import Call, Say, ScriptedModel
 from interlock.threads.call import Caller, CallRules
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
+from interlock.vocabulary.conversation import ModelRequest
 from interlock.vocabulary.event import (
     CallEnded,
     CallStarted,
@@ -50,6 +53,7 @@ class World:
 
     def __init__(self) -> None:
         self.scope = anyio.CancelScope()
+        self.interrupted = False
         self.done: list[str] = []
         self.too_late: list[str] = []
 
@@ -57,7 +61,7 @@ class World:
         task = asyncio.current_task()
         assert task is not None
         self.done.append(what)
-        if task.cancelling() or self.scope.cancel_called:
+        if task.cancelling() or self.scope.cancel_called or self.interrupted:
             self.too_late.append(what)
 
     async def hook(self, call: HookedCall) -> None:
@@ -129,12 +133,7 @@ def scoped(task: "asyncio.Task[Any]", scope: anyio.CancelScope) -> None:
 async def cancelled_after(moment: int, cancel: Cancel, directory: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the call was still running after so many rounds of the event loop, and was cancelled then."""
     world = World()
-    view = snapshot((config("notes"), Asking2026(world), [tool("write", ToolAnnotations())]), policy=Policy())
-    rules = CallRules(hooks=Hooks(before=(world.hook, world.second_hook)))
-    async with open_room(directory, view, rules) as room:
-        store_slowly(room, monkeypatch)
-        asking = Asking(room.journal, new_id=lambda: new_id(room.clock), policy=Policy, reviewer=world.reviewer)
-        room.caller = Caller(journal=room.journal, clock=room.clock, notify=room.notify, rules=rules, asking=asking)
+    async with asking_room(world, directory, monkeypatch) as room:
 
         async def call() -> None:
             with world.scope:
@@ -149,6 +148,18 @@ async def cancelled_after(moment: int, cancel: Cancel, directory: Path, monkeypa
         await asyncio.wait([task])
         check(world, await room.events(), running=running)
         return running
+
+
+@asynccontextmanager
+async def asking_room(world: World, directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Room]:
+    """A Thread whose store is slow, and whose server asks before it answers."""
+    view = snapshot((config("notes"), Asking2026(world), [tool("write", ToolAnnotations())]), policy=Policy())
+    rules = CallRules(hooks=Hooks(before=(world.hook, world.second_hook)))
+    async with open_room(directory, view, rules) as room:
+        store_slowly(room, monkeypatch)
+        asking = Asking(room.journal, new_id=lambda: new_id(room.clock), policy=Policy, reviewer=world.reviewer)
+        room.caller = Caller(journal=room.journal, clock=room.clock, notify=room.notify, rules=rules, asking=asking)
+        yield room
 
 
 def check(world: World, events: Sequence[Event], *, running: bool) -> None:
@@ -180,3 +191,46 @@ async def test_whenever_a_call_is_cancelled_it_ends_once_and_does_nothing_any_mo
         running = await cancelled_after(moment, cancel, place, monkeypatch)
         moment += 1
     assert moment > 20
+
+
+async def interrupted_after(moment: int, directory: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the turn was still running after so many rounds of the event loop, and was interrupted then."""
+    world = World()
+    async with asking_room(world, directory, monkeypatch) as room, anyio.create_task_group() as tasks:
+
+        def sampled(*steps: Any) -> Callable[[ModelRequest], Any]:
+            def answer(request: ModelRequest) -> Any:
+                world.act("sampling")
+                return list(steps)
+
+            return answer
+
+        calls = [Call("mcp__notes__write", call_id=name) for name in ("c1", "c2")]
+        turn = await room.turn(ScriptedModel(sampled(*calls), sampled(Say("done"))))
+        tasks.start_soon(turn.run)
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        running = world.interrupted = room.journal.open_turn is not None
+        await turn.interrupt()
+        status = (await turn.finished()).status
+        assert status == "interrupted" or (status, world.done.count("sampling")) == ("completed", 2)
+        events = await room.events()
+        assert world.too_late == []
+        started = Counter(event.item.id for event in events if isinstance(event, CallStarted))
+        assert started == Counter(event.item.id for event in events if isinstance(event, CallEnded))
+        assert set(started.values()) <= {1}
+        state = room.journal.state
+        assert (state.open_calls, state.held_calls, state.unanswered, state.open_turn) == ((), (), (), None)
+    return running
+
+
+@requirement("LIF-1", "TRN-1")
+async def test_whenever_a_turn_is_interrupted_all_that_it_began_ends_and_nothing_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, running = 0, True
+    while running:
+        assert moment < LIMIT
+        running = await interrupted_after(moment, tmp_path / str(moment), monkeypatch)
+        moment += 1
+    assert moment > 50
