@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from interlock.testing import Call, Say, ScriptedModel
 from interlock.threads.call import Caller, CallRules
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
+from interlock.threads.lifecycle import Kept
 from interlock.vocabulary.conversation import ModelRequest
+from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import (
     CallEnded,
     CallStarted,
@@ -30,14 +32,16 @@ from interlock.vocabulary.event import (
     QuestionWithdrawn,
     StoredEvent,
 )
+from interlock.vocabulary.form import Form
+from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.policy import Policy
 from interlock.vocabulary.ports import Respondent
-from interlock.vocabulary.question import Accept, Elicitation, HeldRequest, Question
+from interlock.vocabulary.question import Accept, Elicitation, HeldRequest, InputResponses, Question
 from interlock.vocabulary.tool import ToolAnnotations, ToolResult
 from tests.manifest import requirement
 from tests.threads.fakes import FakeConnection, config, snapshot, text_result, tool
-from tests.threads.room import Room, open_room
+from tests.threads.room import TURN, Room, open_room
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +58,7 @@ class World:
     def __init__(self) -> None:
         self.scope = anyio.CancelScope()
         self.interrupted = False
+        self.asking: Asking | None = None
         self.done: list[str] = []
         self.too_late: list[str] = []
 
@@ -87,8 +92,19 @@ class Asking2026(FakeConnection):
         """It is."""
 
     async def call_tool(
-        self, name: str, arguments: JsonObject | None, *, timeout: float, respondent: Respondent | None = None, **_: Any
+        self,
+        name: str,
+        arguments: JsonObject | None,
+        *,
+        timeout: float,
+        respondent: Respondent | None = None,
+        input_responses: InputResponses | None = None,
+        **_: Any,
     ) -> ToolResult:
+        if input_responses is not None:
+            self.world.act("second round")
+            await anyio.lowlevel.checkpoint()
+            return text_result("done")
         self.world.act("first round")
         await anyio.lowlevel.checkpoint()
         assert respondent is not None
@@ -151,14 +167,29 @@ async def cancelled_after(moment: int, cancel: Cancel, directory: Path, monkeypa
 
 
 @asynccontextmanager
-async def asking_room(world: World, directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Room]:
-    """A Thread whose store is slow, and whose server asks before it answers."""
+async def asking_room(
+    world: World, directory: Path, monkeypatch: pytest.MonkeyPatch, *, keeps: bool = False
+) -> AsyncIterator[Room]:
+    """A Thread whose store is slow, and whose server asks before it answers. `keeps`: its host stops in peace."""
     view = snapshot((config("notes"), Asking2026(world), [tool("write", ToolAnnotations())]), policy=Policy())
     rules = CallRules(hooks=Hooks(before=(world.hook, world.second_hook)))
     async with open_room(directory, view, rules) as room:
         store_slowly(room, monkeypatch)
-        asking = Asking(room.journal, new_id=lambda: new_id(room.clock), policy=Policy, reviewer=world.reviewer)
-        room.caller = Caller(journal=room.journal, clock=room.clock, notify=room.notify, rules=rules, asking=asking)
+        world.asking = asking = Asking(
+            room.journal,
+            new_id=lambda: new_id(room.clock),
+            policy=Policy,
+            reviewer=world.reviewer,
+            keeps=lambda turn_id: keeps,
+        )
+        room.caller = Caller(
+            journal=room.journal,
+            clock=room.clock,
+            notify=room.notify,
+            rules=rules,
+            asking=asking,
+            keeps=lambda turn_id: keeps,
+        )
         yield room
 
 
@@ -234,3 +265,73 @@ async def test_whenever_a_turn_is_interrupted_all_that_it_began_ends_and_nothing
         running = await interrupted_after(moment, tmp_path / str(moment), monkeypatch)
         moment += 1
     assert moment > 50
+
+
+def stopping(task: "asyncio.Task[Any]", scope: anyio.CancelScope) -> None:
+    """The host closes; the room does what its Thread would do."""
+
+
+async def taken_up_and_cancelled_after(
+    moment: int, cancel: Cancel, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> bool:
+    """Whether a call of an earlier host still ran so many rounds after its question was answered."""
+    world = World()
+    async with asking_room(world, directory, monkeypatch, keeps=True) as room:
+        question = Question(
+            id="q", server="notes", message="Who?", subject=Form(), turn_id=TURN, call_id="c1", certainty="known"
+        )
+        request = HeldRequest(
+            server="notes",
+            whereabouts=config("notes").whereabouts(),
+            method="tools/call",
+            params={"name": "write", "arguments": {}},
+            keys=("a",),
+        )
+        item = McpToolCallItem(id="c1", server="notes", tool="write", public_name="mcp__notes__write", arguments={})
+        requested = InputRequested(turn_id=TURN, call_id="c1", request=request, questions=(question,))
+        start = CallStarted(turn_id=TURN, step_id="s", item=item)
+        await room.journal.record_all((start, requested, QuestionAsked(question=question)))
+        (held,) = room.journal.facts.held_calls
+        waiting = anyio.Event()
+
+        async def take_up() -> None:
+            with world.scope, suppress(Kept):
+                await room.caller.take_up(held, ["q"], room.open_step, waiting=waiting.set)
+
+        task = asyncio.create_task(take_up())
+        await waiting.wait()
+        answering = asyncio.create_task(_answer(world))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        running = world.interrupted = not task.done()
+        if running and cancel is stopping:
+            room.caller.close()
+        elif running:
+            cancel(task, world.scope)
+        await asyncio.wait([task, answering])
+        events = await room.events()
+        kinds = Counter(type(event) for event in events)
+        assert world.too_late == []
+        held_still = len(room.journal.facts.held_calls)
+        assert (kinds[CallEnded], kinds[InputSent], held_still) in ((1, 1, 0), (0, 0, 1))
+        assert kinds[InputSent] >= world.done.count("second round") >= (not running)
+    return running
+
+
+async def _answer(world: World) -> None:
+    assert world.asking is not None
+    with suppress(InvalidRequest):  # nobody waits for it any more
+        await world.asking.answer("q", Accept({}))
+
+
+@requirement("QST-9", "LIF-1")
+@pytest.mark.parametrize("cancel", [bare, scoped, stopping])
+async def test_whenever_a_call_that_was_taken_up_is_cut_off_it_is_left_as_it_was_or_has_its_end(
+    cancel: Cancel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, running = 0, True
+    while running:
+        assert moment < LIMIT
+        running = await taken_up_and_cancelled_after(moment, cancel, tmp_path / str(moment), monkeypatch)
+        moment += 1
+    assert moment > 15
