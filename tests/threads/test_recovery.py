@@ -1,14 +1,25 @@
 """What a killed host left open is closed when its Thread is resumed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from interlock.history.journal import Journal
+from interlock.history.journal import MAXIMUM_TOGETHER, Journal
 from interlock.stores import open_store
 from interlock.threads.recovery import close_what_was_left_open
 from interlock.vocabulary.conversation import CallEntry, OutputEntry, TextPart
-from interlock.vocabulary.event import CallEnded, CallStarted, EntriesRecorded, ThreadStarted, TurnEnded, TurnStarted
+from interlock.vocabulary.errors import StorageFailed
+from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
+    EntriesRecorded,
+    Event,
+    StoredEvent,
+    ThreadStarted,
+    TurnEnded,
+    TurnStarted,
+)
 from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.tool import ToolResult
 from tests.manifest import requirement
@@ -89,3 +100,42 @@ async def test_a_thread_that_ended_in_peace_is_left_as_it_is(tmp_path: Path) -> 
         await close_what_was_left_open(journal, output_limit=100)
 
         assert journal.state == before
+
+
+@requirement("LIF-1")
+async def test_more_open_calls_than_are_stored_together_end_all_the_same_and_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the host that closes them is killed between two parts."""
+    names = [f"c{number}" for number in range(MAXIMUM_TOGETHER + 100)]
+    entries = tuple(CallEntry(call_id=name, name="mcp__a__t", arguments="{}") for name in names)
+    async with open_store(tmp_path / "events.db") as store:
+        async with Journal.open(store, "thread", Ticks()) as journal:
+            await journal.record_all(
+                (ThreadStarted(), TurnStarted(turn_id="t1"), EntriesRecorded(turn_id="t1", entries=entries))
+            )
+            for half in (names[:600], names[600:]):
+                await journal.record_all([started(name) for name in half])
+
+        record_all, parts = Journal.record_all, 0
+
+        async def once(journal: Journal, events: Sequence[Event]) -> tuple[StoredEvent, ...]:
+            nonlocal parts
+            parts += 1
+            if parts > 1:
+                raise StorageFailed("killed here")
+            return await record_all(journal, events)
+
+        async with Journal.open(store, "thread", Ticks()) as journal:
+            with monkeypatch.context() as patch:
+                patch.setattr(Journal, "record_all", once)
+                with pytest.raises(StorageFailed, match="killed here"):
+                    await close_what_was_left_open(journal, output_limit=100)
+            assert len(journal.state.open_calls) == 100
+
+        async with Journal.open(store, "thread", Ticks()) as journal:
+            await close_what_was_left_open(journal, output_limit=100)
+            state = journal.state
+            assert (state.open_turn, state.open_calls, state.unanswered) == (None, (), ())
+            ends = [stored async for stored in store.read("thread") if isinstance(stored.event, CallEnded)]
+            assert len(ends) == len(names)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from interlock.history.clip import clip_text
 from interlock.history.fold import ThreadState, TurnState
-from interlock.history.journal import Journal
+from interlock.history.journal import MAXIMUM_TOGETHER, Journal
 from interlock.questions.rounds import held_questions, known_answer
 from interlock.threads import output
 from interlock.vocabulary.conversation import CallEntry, OutputEntry, TextPart
@@ -32,16 +32,18 @@ SENTENCE = "the host ended while the call ran; whether it took effect is unknown
 
 
 async def close_what_was_left_open(journal: Journal, *, output_limit: int, interrupting: bool = False) -> None:
-    """Record the missing ends, all or none. Called by whoever holds the Thread's claim, before anything runs.
+    """Record the missing ends. Called by whoever holds the Thread's claim, before anything runs.
 
-    Calls that wait for people stay open, with their turn: `Thread` goes on with them. If `interrupting`, they end too.
+    A great many are stored in parts, the turn's end last; a host that is killed between two leaves the rest to the
+    next. Calls that wait for people stay open, with their turn: `Thread` goes on with them. If `interrupting`, they
+    end too.
     """
     facts = journal.facts
     turn_id = facts.open_turn or (journal.turn_ids[-1] if journal.turn_ids else "")
     held = () if interrupting else going_on(facts)
     events = missing_ends(facts, turn_id, journal.turn, held=held, output_limit=output_limit)
-    if events:
-        await journal.record_all(events)
+    for first in range(0, len(events), MAXIMUM_TOGETHER):
+        await journal.record_all(events[first : first + MAXIMUM_TOGETHER])
 
 
 def missing_ends(
