@@ -308,7 +308,10 @@ async def test_a_fork_leaves_out_a_running_turn_and_what_was_rolled_back(place: 
 
 @requirement("HIS-3", "HIS-4")
 async def test_a_compaction_can_be_a_turn_which_a_rollback_takes_back(place: Path) -> None:
-    async with Host(store=place, model=ScriptedModel(Say("a"), Say("short"), Fail(ModelFailed("overloaded")))) as host:
+    async with Host(
+        store=place,
+        model=ScriptedModel(Say("a"), Say("short"), Fail(ModelFailed("overloaded")), Fail(RuntimeError("odd"))),
+    ) as host:
         thread = await host.start_thread()
         await say(thread, "one")
         before = thread.state.entries
@@ -325,6 +328,12 @@ async def test_a_compaction_can_be_a_turn_which_a_rollback_takes_back(place: Pat
         assert "overloaded" in str(thread.state.turns[-1].error)
         with pytest.raises(InvalidRequest, match="has been used before"):
             await thread.compact(as_turn="again")
+        with pytest.raises(RuntimeError, match="odd"):
+            await thread.compact(as_turn="third")
+        assert (thread.state.turns[-1].status, thread.state.turns[-1].error) == (
+            "failed",
+            "the compaction broke inside the host",
+        )
         assert thread.state.entries == before
 
 

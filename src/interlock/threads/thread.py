@@ -383,8 +383,9 @@ class Thread:
             if as_turn is not None:
                 await self._begin_turn(TurnStarted(turn_id=as_turn, model=chosen.name))
             self._compacting = scope = anyio.CancelScope()
-        status: TurnStatus = "interrupted"
-        error: str | None = None
+        status: TurnStatus
+        error: str | None
+        status, error = "failed", "the compaction broke inside the host"
         try:
             with scope:
                 fact = await compacted(
@@ -395,10 +396,14 @@ class Thread:
                     turn_id=as_turn,
                 )
                 await self._journal.record(fact)
-                status = "completed"
+                status, error = "completed", None
                 return fact.summary
+            status, error = "interrupted", None
         except InterlockError as failure:
-            status, error = "failed", failure.message
+            error = failure.message
+            raise
+        except anyio.get_cancelled_exc_class():
+            status, error = "interrupted", None
             raise
         finally:
             self._compacting = None
