@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.configuration import Configuration, TrustStore, documents, home_folder, load, refuse_windows
+from interlock.configuration import Configuration, TrustStore, documents, home_folder, load, refuse_windows, store_place
 from interlock.configuration.layers import compose
 from interlock.configuration.load import places, project_files
 from interlock.vocabulary.errors import InvalidRequest
@@ -278,6 +278,14 @@ def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
 def test_the_home_folder_is_named_by_the_environment(tmp_path: Path) -> None:
     assert home_folder({"INTERLOCK_HOME": str(tmp_path)}) == tmp_path
     assert home_folder({}) == Path.home() / ".interlock"
+
+
+@requirement("HIS-2")
+def test_threads_are_kept_in_the_home_folder_or_where_the_environment_says(tmp_path: Path) -> None:
+    assert store_place({"INTERLOCK_HOME": str(tmp_path)}) == tmp_path / "interlock.db"
+    assert store_place({"INTERLOCK_HOME": "/elsewhere"}, tmp_path) == tmp_path / "interlock.db"
+    assert store_place({"INTERLOCK_STORE": "~/a.db"}, tmp_path) == Path.home() / "a.db"
+    assert store_place({"INTERLOCK_STORE": "postgresql://h/d"}, tmp_path) == "postgresql://h/d"
 
 
 def test_project_files_are_those_that_exist(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
 
 from interlock.configuration.difference import Difference, difference
 from interlock.configuration.load import load, watchable_files
-from interlock.configuration.platform import home_folder, refuse_windows
+from interlock.configuration.platform import home_folder, refuse_windows, store_place
 from interlock.configuration.trust import TrustStore
 from interlock.configuration.values import Configuration, ModelConfig, Problem, ProviderConfig
 
@@ -20,5 +20,6 @@ __all__ = [
     "home_folder",
     "load",
     "refuse_windows",
+    "store_place",
     "watchable_files",
 ]

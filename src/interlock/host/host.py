@@ -25,9 +25,9 @@ from interlock.configuration import (
     ModelConfig,
     Problem,
     difference,
-    home_folder,
     load,
     refuse_windows,
+    store_place,
     watchable_files,
 )
 from interlock.connections.pool import Pool
@@ -66,9 +66,6 @@ from interlock.vocabulary.tool import ToolResult
 
 logger = logging.getLogger(__name__)
 
-DATABASE = "interlock.db"
-"""The default store, in the home folder."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
@@ -87,11 +84,12 @@ class Host:
         async with Host.open("interlock.toml") as host: ...
         async with Host({"time": ServerConfig(name="time", transport=...)}) as host: ...
 
-    `store` is a path or URL (default: interlock.db in the home folder). `model` is used by turns
-    that name none. `approvals` says what becomes of a tool call that somebody has to approve: "ask" the audience of
-    its Thread (without one it is refused), "deny" it, or "allow" it. `reviewer` may answer questions before people
-    do; `hooks` see every call of the model. `elicitation` False: servers are not told that they may ask; `extensions`:
-    what else they are told, settings by extension id, but for those that only applications understand (CON-13).
+    `store` is a path or URL (default: `INTERLOCK_STORE`, else interlock.db in the home folder). `model` is used by
+    turns that name none. `approvals` says what becomes of a tool call that somebody has to approve: "ask" the
+    audience of its Thread (without one it is refused), "deny" it, or "allow" it. `reviewer` may answer questions before
+    people do; `hooks` see every call of the model. `elicitation` False: servers are not told that they may ask;
+    `extensions`: what else they are told, settings by extension id, but for those that only applications understand
+    (CON-13).
     `grace` is seconds that a Step waits for optional servers of a new set (CON-3). `tool_output_token_limit` bounds
     what a model is shown of one result (RES-10); from `auto_compact_token_limit` on, a turn has the history summarised
     by itself (HIS-4; default: never).
@@ -186,14 +184,14 @@ class Host:
             refuse_without_watchfiles()
             host._watched_files = watchable_files(path, home=home, project=project, environment=environment)
         if store is None:
-            host._place = (Path(home) if home is not None else home_folder(environment)) / DATABASE
+            host._place = store_place(environment, Path(home) if home is not None else None)
         return host
 
     async def __aenter__(self) -> Self:
         refuse_windows()
         if self._opened is not None:
             raise InvalidRequest("this host is open already; make another one")
-        place = self._place if self._place is not None else home_folder(os.environ) / DATABASE
+        place = self._place if self._place is not None else store_place(os.environ)
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(place))
             pool = await stack.enter_async_context(Pool(handlers_for=self._handlers_for))

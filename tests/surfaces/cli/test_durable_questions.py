@@ -14,8 +14,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from interlock.configuration.platform import DATABASE
 from interlock.stores import open_store
-from interlock.surfaces.cli.opening import STORE_FILE
 from interlock.testing import Call, Say, ScriptedEndpoint
 from interlock.vocabulary.event import InputRequested, QuestionAnswered, QuestionAsked, ThreadStarted, TurnStarted
 from interlock.vocabulary.form import Form
@@ -116,7 +116,7 @@ async def test_a_script_answers_from_a_file_and_goes_on_with_its_own_prompt(aski
 
 async def answered_by_a_host_that_was_killed(shell: Shell, thread_id: str, action: Action = "decline") -> None:
     """The question has an answer that did not get to its server any more."""
-    async with open_store(shell.home / STORE_FILE) as store, store.claim(thread_id):
+    async with open_store(shell.home / DATABASE) as store, store.claim(thread_id):
         events = [stored.event async for stored in store.read(thread_id)]
         (question,) = [event.question for event in events if isinstance(event, QuestionAsked)]
         answered = QuestionAnswered(question_id=question.id, server="e", action=action, by="user")
@@ -179,7 +179,7 @@ async def test_a_turn_that_ends_as_soon_as_it_is_taken_up_is_shown_with_its_end(
         QuestionAsked(question=question),
         QuestionAnswered(question_id="q", server="git", action="decline", by="user"),
     ]
-    async with open_store(asking.home / STORE_FILE) as store:
+    async with open_store(asking.home / DATABASE) as store:
         await store.append("thread", events, after=0, at=0)
     async with ScriptedEndpoint() as endpoint:
         use(asking, endpoint)

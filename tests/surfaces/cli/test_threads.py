@@ -53,6 +53,18 @@ async def turns(shell: Shell, thread_id: str) -> int:
     return int((await run(shell, "threads", "show", thread_id, "--json")).json["thread"]["turns"])
 
 
+@requirement("HIS-2")
+async def test_threads_are_found_where_the_environment_says(shell: Shell, talk: str, tmp_path: Path) -> None:
+    elsewhere = partial(shell.run, MODEL_KEY="k3y", INTERLOCK_STORE=str(tmp_path / "elsewhere.db"))
+    listed = await anyio.to_thread.run_sync(elsewhere, "threads", "list", "--json")
+    assert listed.json == {"threads": []}
+    exported = await run(shell, "threads", "export", talk)
+    brought = await anyio.to_thread.run_sync(partial(elsewhere, "threads", "import", "-", stdin=exported.output))
+    assert brought.status == 0
+    shown = await anyio.to_thread.run_sync(elsewhere, "threads", "show", talk, "--json")
+    assert shown.json["thread"]["turns"] == 2
+
+
 @requirement("LIF-1")
 async def test_resume_shows_what_was_interrupted(shell: Shell, talk: str) -> None:
     await kill(shell, talk)

@@ -19,7 +19,7 @@ from interlock.questions.rules import CallFacts
 from interlock.stores import open_store
 from interlock.surfaces.cli.asking import ask_one
 from interlock.surfaces.cli.mcp_call import read_arguments
-from interlock.surfaces.cli.opening import STORE_FILE, home, read_configuration, refuse_unknown, start_deadline
+from interlock.surfaces.cli.opening import is_made, kept_in, read_configuration, refuse_unknown, start_deadline
 from interlock.surfaces.cli.output import one_line, print_json, print_text, say
 from interlock.surfaces.cli.stored_threads import find_thread
 from interlock.vocabulary.errors import InvalidRequest
@@ -66,10 +66,10 @@ async def recorded(
 ) -> int:
     """Explain the calls of a stored thread under the configuration of today."""
     configuration = read_configuration(config)
-    file = home() / STORE_FILE
-    if not file.exists():
+    place = kept_in()
+    if not is_made(place):
         raise InvalidRequest(f"there is no thread {thread!r}; nothing is stored yet")
-    store = await closing.enter_async_context(open_store(file))
+    store = await closing.enter_async_context(open_store(place))
     thread_id = (await find_thread(store.threads, thread)).thread_id
     events = [stored async for stored in store.read(thread_id)]
     items = [item for turn in fold(thread_id, events).turns for item in turn.items]

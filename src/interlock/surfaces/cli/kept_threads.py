@@ -18,7 +18,7 @@ from interlock.host.clock import SystemClock
 from interlock.host.host import Host
 from interlock.origins.store import Origins
 from interlock.stores import open_store
-from interlock.surfaces.cli.opening import STORE_FILE, home, read_configuration
+from interlock.surfaces.cli.opening import is_made, kept_in, read_configuration
 from interlock.surfaces.cli.output import (
     Table,
     at_terminal,
@@ -147,16 +147,16 @@ async def export(thread: str, file: Path | None, as_json: bool, closing: AsyncEx
 
 async def bring_in(file: Path, new: bool, as_json: bool, closing: AsyncExitStack) -> None:
     """The id of the imported thread; `-` reads stdin."""
-    host = await closing.enter_async_context(Host(store=home() / STORE_FILE))
+    host = await closing.enter_async_context(Host(store=kept_in()))
     stored = await host.import_thread(_lines(file), new=new)
     print_json({"thread_id": stored}) if as_json else print_text(stored)
 
 
 async def show_memory_uses(limit: int, as_json: bool, closing: AsyncExitStack) -> None:
-    if not (home() / STORE_FILE).exists():
+    if not is_made(kept_in()):
         uses, names = tuple[MemoryUse, ...](), dict[str, str]()
     else:
-        host = await closing.enter_async_context(Host(store=home() / STORE_FILE))
+        host = await closing.enter_async_context(Host(store=kept_in()))
         uses = await host.memory_uses(limit=limit)
         names = {record.thread_id: record.name or record.preview for record in await host.threads(limit=1000)}
     if as_json:
@@ -171,7 +171,7 @@ async def _with_ends(thread: str, *, interrupt: bool) -> ThreadState:
 
     It is not loaded: where all answers are known, its turn would go on at once, and there are no servers here.
     """
-    async with open_store(_store_file(thread)) as store:
+    async with open_store(_place_of(thread)) as store:
         record = await find_thread(store.threads, thread)
         async with Journal.open(
             store, record.thread_id, SystemClock(), followers={"origins": Origins()}, checkpoints=store
@@ -188,18 +188,18 @@ def _interrupted(turn: TurnState) -> list[McpToolCallItem]:
 
 
 async def _open(thread: str, closing: AsyncExitStack, model: Model | None = None) -> tuple[Host, ThreadRecord]:
-    """A host without servers over the store of the home folder, and the thread that is meant."""
-    file = _store_file(thread)
-    async with open_store(file) as store:
+    """A host without servers over the store, and the thread that is meant."""
+    place = _place_of(thread)
+    async with open_store(place) as store:
         record = await find_thread(store.threads, thread)
-    return await closing.enter_async_context(Host(store=file, model=model)), record
+    return await closing.enter_async_context(Host(store=place, model=model)), record
 
 
-def _store_file(thread: str) -> Path:
-    file = home() / STORE_FILE
-    if not file.exists():
+def _place_of(thread: str) -> Path | str:
+    place = kept_in()
+    if not is_made(place):
         raise InvalidRequest(f"there is no thread {thread!r}; nothing is stored yet")
-    return file
+    return place
 
 
 def _agreed(question: str) -> bool:

@@ -8,13 +8,11 @@ import os
 from difflib import get_close_matches
 from pathlib import Path
 
-from interlock.configuration import Configuration, home_folder, load, refuse_windows
+from interlock.configuration import Configuration, home_folder, load, refuse_windows, store_place
 from interlock.surfaces.cli.output import warn
 from interlock.vocabulary.errors import InvalidRequest, ServerFailed
 from interlock.vocabulary.server import ServerConfig
 
-STORE_FILE = "interlock.db"
-"""In the home folder."""
 EMPTY = "no server is configured; `interlock mcp add` adds one, `interlock mcp import` takes over those of other hosts"
 
 
@@ -38,6 +36,16 @@ def read_configuration(config: Path | None, server: str | None = None) -> Config
 
 def home() -> Path:
     return home_folder(os.environ)
+
+
+def kept_in() -> Path | str:
+    """Where threads are kept: a file, or the URL of a database."""
+    return store_place(os.environ)
+
+
+def is_made(place: Path | str) -> bool:
+    """Whether anything can be kept there yet; what a database holds, only it knows."""
+    return not isinstance(place, Path) or place.exists()
 
 
 def start_deadline(config: ServerConfig) -> float:

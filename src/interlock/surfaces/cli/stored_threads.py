@@ -13,7 +13,7 @@ from interlock.history.fold import fold
 from interlock.questions.rounds import unknown_questions
 from interlock.stores import open_store
 from interlock.surfaces.cli.event_json import event_json
-from interlock.surfaces.cli.opening import STORE_FILE, home
+from interlock.surfaces.cli.opening import is_made, kept_in
 from interlock.surfaces.cli.output import Table, counted, one_line, print_json, print_table, print_text, say, time_text
 from interlock.threads.recovery import going_on
 from interlock.vocabulary.errors import InvalidRequest
@@ -55,9 +55,9 @@ async def show_one(thread: str, as_json: bool, closing: AsyncExitStack) -> None:
 
 
 async def _store(closing: AsyncExitStack) -> EventStore | None:
-    """The store of the home folder; None when nothing was ever stored there."""
-    file = home() / STORE_FILE
-    return await closing.enter_async_context(open_store(file)) if file.exists() else None
+    """The store; None when nothing was ever stored there."""
+    place = kept_in()
+    return await closing.enter_async_context(open_store(place)) if is_made(place) else None
 
 
 class Lists(Protocol):

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interlock.surfaces.cli.opening import STORE_FILE, home
+from interlock.surfaces.cli.opening import is_made, kept_in
 from interlock.surfaces.cli.output import Table, print_json, print_table, time_text
 from interlock.surfaces.cli.running import run
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def show(limit: int, as_json: bool) -> int:
     """Print at once where nothing was ever stored; the exit status."""
-    if (home() / STORE_FILE).exists():
+    if is_made(kept_in()):
         return run(partial(_show_stored, limit, as_json))
     _print((), as_json)
     return 0
@@ -29,7 +29,7 @@ def show(limit: int, as_json: bool) -> int:
 async def _show_stored(limit: int, as_json: bool, closing: AsyncExitStack) -> None:
     from interlock.stores import open_store
 
-    store = await closing.enter_async_context(open_store(home() / STORE_FILE))
+    store = await closing.enter_async_context(open_store(kept_in()))
     _print(await store.threads(limit=limit), as_json)
 
 

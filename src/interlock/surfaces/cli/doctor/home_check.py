@@ -9,11 +9,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from interlock.configuration import Configuration
+from interlock.configuration import Configuration, store_place
 from interlock.configuration.load import HOME_FILE, PROJECT_FILES
 from interlock.connections.ledger import left_behind, processes_folder
 from interlock.surfaces.cli.doctor.finding import Finding, Level
-from interlock.surfaces.cli.opening import STORE_FILE
 from interlock.vocabulary.secret import Secret
 from interlock.vocabulary.server import HttpTransport
 
@@ -30,7 +29,7 @@ def examine_home(home: Path, configuration: Configuration) -> Iterator[Finding]:
         yield _found("error", "no_folder", f"{home} is no folder", "name another one in INTERLOCK_HOME")
     else:
         yield from _folder(home)
-        yield from _store(home)
+        yield from _store(store_place(os.environ, home))
     for file in dict.fromkeys([str(home / HOME_FILE), *configuration.files]):
         yield from _file(Path(file), holds_secrets=_holds_secrets(configuration, file))
     yield from orphans()
@@ -70,8 +69,10 @@ def _folder(home: Path) -> Iterator[Finding]:
         yield Finding(subject=SUBJECT, level="ok", kind="home", message=f"{home} is for you only")
 
 
-def _store(home: Path) -> Iterator[Finding]:
-    for file in (home / STORE_FILE, home / f"{STORE_FILE}-wal"):
+def _store(place: Path | str) -> Iterator[Finding]:
+    if not isinstance(place, Path):
+        return  # what others may read of a database, its server decides
+    for file in (place, place.with_name(f"{place.name}-wal")):
         if file.exists() and _mode(file) & (OTHERS_READ | OTHERS_WRITE):
             message = f"others can read the conversations in {file}"
             yield _found("warning", "others_read", message, f"run: chmod 600 {file}")
