@@ -3,13 +3,15 @@
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import anyio
 import anyio.abc
+import anyio.from_thread
 import pytest
 
 import interlock.models
@@ -283,6 +285,32 @@ async def test_a_sampling_that_is_given_up_in_the_middle_leaves_the_endpoint_fre
                 scope.cancel()
         assert scope.cancelled_caught
         assert isinstance((await sampled(model))[-1], SamplingCompleted)
+
+
+async def test_a_sampling_that_is_given_up_does_not_wait_for_a_package_to_load(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, loading, loaded = make("http://127.0.0.1:9/v1"), anyio.Event(), threading.Event()
+    given_up: list[bool] = []
+
+    def load() -> NoReturn:
+        anyio.from_thread.run_sync(loading.set)
+        given_up.append(not loaded.wait(20))
+        raise ImportError
+
+    async def sample() -> None:
+        with suppress(ModelFailed, ImportError):
+            await sampled(model)
+
+    monkeypatch.setattr("interlock.models.adapter._load_endpoint", load)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sample)
+            await loading.wait()
+            tasks.cancel_scope.cancel()
+        assert given_up == []  # it still loads, and nobody waits for it any more
+    finally:
+        loaded.set()
 
 
 @pytest.mark.parametrize(

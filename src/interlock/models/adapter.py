@@ -141,7 +141,8 @@ class EndpointModel:
     @asynccontextmanager
     async def _opened(self, key: Secret | None) -> AsyncIterator["Endpoint"]:
         """The kept client, or one for this sampling alone."""
-        module = await anyio.to_thread.run_sync(_load_endpoint)
+        # Who is cancelled meanwhile has a turn to end, and does not wait for a package to load.
+        module = await anyio.to_thread.run_sync(_load_endpoint, abandon_on_cancel=True)
         if self._kept is None:
             async with module.Endpoint(self._provider, key) as endpoint:
                 yield endpoint
