@@ -58,6 +58,30 @@ async def test_an_unknown_method_is_named(serve: Serve) -> None:
         assert refused.value.code == -32601
 
 
+@requirement("RPC-4")
+@pytest.mark.parametrize(
+    ("method", "params", "said"),
+    [
+        ("model/list", [], "they must be an object"),
+        ("thread/read", {}, "`threadId` is missing"),
+        ("thread/read", {"threadId": 1}, "`threadId` must be a string"),
+        ("thread/read", {"threadId": "x", "includeTurns": "y"}, "`includeTurns` must be true or false"),
+        ("thread/rollback", {"threadId": "x", "numTurns": "y"}, "`numTurns` must be an integer"),
+        ("turn/start", {"threadId": "x", "input": "hi"}, "`input` must be an array"),
+        ("thread/start", {"config": 1}, "`config` must be an object"),
+    ],
+)
+async def test_what_is_malformed_is_said_in_the_words_of_json(
+    serve: Serve, method: str, params: Any, said: str
+) -> None:
+    async with serve() as desk:
+        client = await desk.connect()
+        with pytest.raises(Refused) as refused:
+            await client.answer_to(client.begin(method, params))
+        assert refused.value.code == -32600
+        assert refused.value.message == f"the parameters of {method} are malformed: {said}"
+
+
 @requirement("RPC-1")
 async def test_a_turn_is_heard_from_its_start_to_its_end(serve: Serve) -> None:
     model = ScriptedModel([Call("mcp__notes__search", {"q": 1}, "c1")], Say("done", piece=2))

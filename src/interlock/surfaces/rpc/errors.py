@@ -7,7 +7,7 @@ Never: lets a secret or a traceback out, or turns a defect of ours into a senten
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -48,11 +48,24 @@ def failing_internally() -> Iterator[None]:
         raise Refusal(INTERNAL_ERROR, error.message, _facts(error)) from error
 
 
+WORDS: Final = {
+    "missing": "is missing",
+    "model_type": "must be an object",
+    "dict_type": "must be an object",
+    "list_type": "must be an array",
+    "tuple_type": "must be an array",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "bool_type": "must be true or false",
+}
+"""By pydantic's kinds of error, whose own sentences speak of Python and of our classes."""
+
+
 def malformed(error: ValidationError, method: str) -> Refusal:
     """The first thing that is wrong in the parameters, in one sentence without the values."""
     detail = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(part) for part in detail["loc"] if not _is_tag(part))
-    said = "is missing" if detail["type"] == "missing" else detail["msg"].replace("Input should be", "must be", 1)
+    said = WORDS.get(detail["type"]) or detail["msg"].replace("Input should be", "must be", 1)
     about = f"`{place}` " if place else "they "
     return Refusal(INVALID_REQUEST, f"the parameters of {method} are malformed: {about}{said[:1].lower()}{said[1:]}")
 
