@@ -1,11 +1,15 @@
 """Closing a Thread while its calls run: each comes back as cancelled, and is stored so."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from interlock import CallResult, ServerConfig
+from interlock import CallResult, Host, ServerConfig
+from interlock.stores.sqlite import SqliteStore
 from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent
 from tests.host.conftest import READ_ONLY, OpenHost
 from tests.manifest import requirement
@@ -53,3 +57,28 @@ async def test_closing_a_thread_cancels_its_calls_and_does_not_wait_for_their_se
         "waiting": "cancelled",
     }
     assert next(end.effect for end in ends if end.item.id == "waiting") == "none"
+
+
+@requirement("TRN-1", "LIF-1")
+async def test_a_step_that_ends_while_its_thread_closes_ends_its_turn_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Over a store that takes a while, as a database does: both find the turn open."""
+    append = SqliteStore.append
+
+    async def slowly(store: SqliteStore, *where: Any, **when: Any) -> Any:
+        with anyio.CancelScope(shield=True):
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+            return await append(store, *where, **when)
+
+    async with Host(store=tmp_path / "interlock.db") as host:
+        thread = await host.start_thread()
+        monkeypatch.setattr(SqliteStore, "append", slowly)
+        async with anyio.create_task_group() as tasks, thread.step():
+            tasks.start_soon(thread.close)
+            while not thread.closing:
+                await anyio.lowlevel.checkpoint()
+        state = await host.read_thread(thread.id)
+        assert [turn.status for turn in state.turns] == ["completed"]
+    assert caplog.records == []
