@@ -225,7 +225,10 @@ def test_a_project_cannot_decide_about_approval_sandbox_or_providers(tmp_path: P
     [
         ("c.toml", 'model = "x"\n[mcp_servers.a]\ncommand = = "x"\n', "c.toml:3:11: "),
         ("c.toml", 'model = "x', "c.toml:1:11: "),
-        ("c.toml", "[a]\n[a]\n", "c.toml:2:3: "),
+        ("c.toml", "[a]\n[a]\n", "c.toml:2:3: [a] is written before; correct that line"),
+        ("c.toml", "[a.'b c']\nx = 1\n[a]\n'b c'.y = 2\n", ": [a.b c] is written before; "),
+        ("c.toml", "a = { b = 1 }\n[a.b]\n", ": [a.b] is written before; "),
+        ("c.toml", "a = 1\na = 2\n", "c.toml:2:"),
         ("c.json", '{\n  // servers\n  "mcpServers": {x}\n}', "c.json:3:18: "),
         ("c.json", "[]", "c.json:1:1: "),
     ],

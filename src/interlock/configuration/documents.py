@@ -26,6 +26,7 @@ PIPE_PATIENCE = 5
 """Seconds between two pieces of a file that comes through a pipe; nobody may write to it at all."""
 
 _TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_TOML_TWICE = re.compile(r"Cannot (?:declare|redefine namespace|mutate immutable namespace) (\(.*\))")
 
 
 def read_bytes(file: Path, what: str = "the configuration file") -> bytes:
@@ -114,9 +115,20 @@ def _parse_toml(file: Path, text: str) -> dict[str, Any]:
         message = str(error)
         place = _TOML_PLACE.search(message)
         line, column = (int(place[1]), int(place[2])) if place and place[1] else _end(text)
-        _malformed(file, line, column, _lower(_TOML_PLACE.sub("", message)))
+        _malformed(file, line, column, _toml_fault(_TOML_PLACE.sub("", message)))
     except RecursionError:
         raise InvalidRequest(f"cannot read {file}: it is nested too deeply") from None
+
+
+def _toml_fault(message: str) -> str:
+    """The parser's words; what is written twice in the file's own spelling, and not as Python's."""
+    if message.startswith("Cannot overwrite a value"):
+        return "this key is written before"
+    twice = _TOML_TWICE.match(message)
+    if twice is None:
+        return _lower(message)
+    keys = [key for pair in re.findall(r"'([^']*)'|\"([^\"]*)\"", twice[1]) for key in pair if key]
+    return f"[{'.'.join(keys)}] is written before"
 
 
 def _parse_json(file: Path, text: str) -> dict[str, Any]:
