@@ -160,6 +160,29 @@ def test_a_locale_without_the_letters_of_a_text_gets_escapes(shell: Shell) -> No
     assert args == ["日", "😀", "é"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["mcp", "call", "a", "tool", '{"a": "\udcff"}'],
+        ["mcp", "call", "a", "tool", r'{"a": "\ud800"}'],
+        ["mcp", "add", "b", "--", "\udcff"],
+        ["exec", "\udcff"],
+    ],
+)
+def test_words_that_are_not_utf8_are_refused_before_anything_starts_or_is_written(
+    shell: Shell, arguments: list[str]
+) -> None:
+    shell.configure(
+        "model = 'm'\nmodel_provider = 'l'\n[model_providers.l]\nbase_url = 'http://127.0.0.1:9/v1'\n"
+        "[mcp_servers.a]\ncommand = 'absent'\nenabled = true"
+    )
+    before = (shell.home / "config.toml").read_bytes()
+    done = shell.run(*arguments)
+    assert (done.status, done.output) == (2, "")
+    assert "not UTF-8; convert it" in done.errors
+    assert (shell.home / "config.toml").read_bytes() == before
+
+
 def test_a_folder_that_was_deleted_is_named_as_what_is_wrong(shell: Shell) -> None:
     gone = ["bash", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "bash", *COMMAND, "mcp", "list"]
     done = subprocess.run(

@@ -62,6 +62,10 @@ def read_arguments(text: str) -> dict[str, Any]:
         raise InvalidRequest("cannot read the arguments: they are nested too deeply") from None
     if not isinstance(value, dict):
         raise InvalidRequest('cannot read the arguments: they must be a JSON object such as \'{"path": "."}\'')
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("cannot read the arguments: a text in them is not UTF-8; convert it") from None
     return value
 
 

@@ -6,6 +6,7 @@ Never: shows a traceback, unless INTERLOCK_TRACEBACK is set; or loads an event l
 
 import gc
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,6 +19,9 @@ from interlock.vocabulary.errors import InterlockError, InvalidRequest, ServerFa
 
 CLOSING_PATIENCE = 1.3
 """Seconds after Ctrl-C in which everything closes in order; after them the servers are killed and the process ends."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What Python makes of a byte of the command line that is not UTF-8 (PEP 383)."""
 
 Work = Callable[[AsyncExitStack], Awaitable[int | None]]
 """The work of a command; gives its exit status, None being 0. What it opens, the stack closes after it has printed."""
@@ -126,6 +130,11 @@ def _status_of(error: BaseException) -> int:
         )
         print_failure(error.code, sentence, **facts)
         return 2 if isinstance(error, InvalidRequest) else 1
+    if isinstance(error, UnicodeEncodeError) and any(map(_SURROGATE.search, sys.argv)):
+        sentence = "cannot use a word of the command line: it is not UTF-8; convert it"
+        complain(sentence)
+        print_failure(InvalidRequest.code, sentence)
+        return 2
     if isinstance(error, OSError) and error.strerror:
         sentence = _refused_by_the_system(error.strerror.lower(), error.filename)
     else:
