@@ -1,5 +1,7 @@
 """Threads forked, rolled back, compacted and put away by clients."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from interlock.surfaces.rpc.application import Application
 from interlock.surfaces.rpc.leftovers import NEAR_THE_START, forget_left_behind
 from interlock.surfaces.rpc.listening import Listening, read_place
 from interlock.testing import Call, Say, ScriptedModel
+from interlock.vocabulary.conversation import ModelEvent, ModelRequest
 from tests.manifest import requirement
 from tests.surfaces.rpc.conftest import READ_ONLY, Serve
 from tests.surfaces.rpc.driver import Driver, Refused, app_server
@@ -100,6 +103,64 @@ async def test_a_compaction_is_told_as_a_turn_and_the_items_stay(serve: Serve) -
         empty = (await client.request("thread/start"))["thread"]["id"]
         with pytest.raises(Refused, match="nothing to compact"):
             await client.request("thread/compact/start", threadId=empty)
+
+
+class Slow(ScriptedModel):
+    """Takes its time with the second answer, which is the summary."""
+
+    def __init__(self, *steps: Say) -> None:
+        super().__init__(*steps)
+        self.asked, self.go_on = anyio.Event(), anyio.Event()
+        self._samplings = 0
+
+    async def sample(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self._samplings += 1
+        if self._samplings == 2:
+            self.asked.set()
+            await self.go_on.wait()
+        async with aclosing(super().sample(request)) as events:
+            async for event in events:
+                yield event
+
+
+async def test_a_turn_and_a_rollback_that_follow_a_compaction_wait_for_it(serve: Serve) -> None:
+    slow = Slow(Say("answer"), Say("the summary"), Say("another answer"))
+    async with serve(model=slow) as desk, anyio.create_task_group() as tasks:
+        client = await desk.connect()
+        thread_id, _ = await thread_of(client, 1)
+        await client.request("thread/compact/start", threadId=thread_id)
+        await slow.asked.wait()
+        said = [{"type": "text", "text": "go on"}]
+        turn: list[str] = []
+
+        async def go_on() -> None:
+            turn.append((await client.request("turn/start", threadId=thread_id, input=said))["turn"]["id"])
+
+        tasks.start_soon(go_on)
+        await anyio.wait_all_tasks_blocked()
+        assert turn == []
+        slow.go_on.set()
+        compacted = await client.news("thread/compacted", threadId=thread_id)
+        assert (await client.completion(compacted["turnId"]))["status"] == "completed"
+        while not turn:
+            await anyio.lowlevel.checkpoint()
+        assert (await client.completion(turn[0]))["status"] == "completed"
+        await client.request("thread/rollback", threadId=thread_id, numTurns=2)
+
+
+async def test_a_compaction_can_be_interrupted_like_any_turn(serve: Serve) -> None:
+    slow = Slow(Say("answer"), Say("the summary"))
+    async with serve(model=slow) as desk:
+        client = await desk.connect()
+        thread_id, turns = await thread_of(client, 1)
+        await client.request("thread/compact/start", threadId=thread_id)
+        await slow.asked.wait()
+        read = await client.request("thread/read", threadId=thread_id, includeTurns=True)
+        turn_id = ids_of(read)[-1]
+        assert await client.request("turn/interrupt", threadId=thread_id, turnId=turn_id) == {}
+        assert (await client.completion(turn_id))["status"] == "interrupted"
+        await client.request("thread/rollback", threadId=thread_id, numTurns=1)
+        assert ids_of(await client.request("thread/read", threadId=thread_id, includeTurns=True)) == turns
 
 
 async def test_a_compaction_that_fails_says_so(serve: Serve) -> None:

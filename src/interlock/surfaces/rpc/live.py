@@ -14,6 +14,7 @@ import anyio.lowlevel
 
 from interlock.surfaces.rpc.attendance import Attendance
 from interlock.surfaces.rpc.client import Broadcast, Client
+from interlock.surfaces.rpc.compacting import Compaction
 from interlock.surfaces.rpc.pauses import Pauses
 from interlock.surfaces.rpc.projection import NOT_LOADED
 from interlock.surfaces.rpc.shapes import ThreadStatus
@@ -48,6 +49,7 @@ class LiveThread:
             open_calls=tuple(call.item.id for call in facts.open_calls),
             turn_began=0 if turn is None else turn.started_at,
         )
+        self.compaction: Compaction | None = None
         self._followers: dict[Client, Attendance] = {}
         self._joining: dict[Client, Attendance] = {}
         self._unload_after = unload_after
@@ -67,6 +69,11 @@ class LiveThread:
         if kept != annotation(self.settings, self._provider):
             await self.thread.annotate(KEY, kept)
         self.settings = settings
+
+    async def compaction_over(self) -> None:
+        """Wait for the compaction that a client asked for: what it asks for next is meant for afterwards."""
+        if self.compaction is not None:
+            await self.compaction.over()
 
     # ---- who follows
 

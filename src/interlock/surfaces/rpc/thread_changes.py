@@ -4,21 +4,16 @@ Owns: forking, rolling back, compacting and putting away threads for a client.
 Never: does it itself; the library does.
 """
 
-import os
-import time
-from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from interlock.surfaces.rpc import projection, shapes
+from interlock.surfaces.rpc import projection
 from interlock.surfaces.rpc.application import Application
-from interlock.surfaces.rpc.live import LiveThread
+from interlock.surfaces.rpc.compacting import Compaction
 from interlock.surfaces.rpc.method import After, Context, Count, Method
 from interlock.surfaces.rpc.settings import Overrides, checked_model, model_named, permitted
 from interlock.surfaces.rpc.threads import EmptyResult, OfThread, StartResult, ThreadResult, opened, turns_of
-from interlock.vocabulary.errors import InterlockError, InvalidRequest
-from interlock.vocabulary.ids import uuid7
-from interlock.vocabulary.ports import Model
+from interlock.vocabulary.errors import InvalidRequest
 
 
 class ForkParams(Overrides):
@@ -67,7 +62,9 @@ async def _last_turn(application: Application, params: ForkParams) -> str | None
 async def rollback(context: Context, params: RollbackParams) -> ThreadResult:
     if params.num_turns < 1:
         raise InvalidRequest("numTurns must be at least 1")
-    thread = context.application.loaded(params.thread_id).thread
+    live = context.application.loaded(params.thread_id)
+    await live.compaction_over()
+    thread = live.thread
     await thread.rollback(params.num_turns)
     state = thread.state
     record = projection.record_of(state)
@@ -77,32 +74,18 @@ async def rollback(context: Context, params: RollbackParams) -> ThreadResult:
 async def compact(context: Context, params: OfThread) -> After:
     """Answered at once; the rest is told as a turn, as clients of this wire expect, and stored as one."""
     application, live = context.application, context.application.loaded(params.thread_id)
+    await live.compaction_over()
     if live.thread.running_turn is not None:
         raise InvalidRequest(f"thread {live.thread.id} runs a turn; wait for its end, or interrupt it")
     if not live.thread.state.entries:
         raise InvalidRequest(f"thread {live.thread.id} has nothing to compact yet")
     model = model_named(application, live.settings.model)
-    return After({}, lambda: application.run(partial(_compact, live, model)))
 
+    def begin() -> None:
+        live.compaction = compaction = Compaction(live.thread, live.tell)
+        application.run(partial(compaction.run, model, live.settings.instructions))
 
-async def _compact(live: LiveThread, model: Model | None) -> None:
-    turn_id, began = uuid7(_now(), os.urandom(10)), _now()
-    try:
-        await live.thread.compact(model=model, instructions=live.settings.instructions, as_turn=turn_id)
-    except InterlockError as error:
-        if live.thread.journal.turn(turn_id) is None:  # it did not even begin, and clients wait for its end
-            live.tell(_never_begun(live.thread.id, projection.new_turn(turn_id, began), error.message))
-
-
-def _never_begun(thread_id: str, turn: shapes.Turn, sentence: str) -> Iterator[tuple[str, Any]]:
-    about, error = {"threadId": thread_id}, projection.turn_error(sentence)
-    yield "turn/started", {**about, "turn": turn}
-    yield "error", {**about, "turnId": turn["id"], "error": error, "willRetry": False}
-    yield "turn/completed", {**about, "turn": {**turn, "status": "failed", "error": error}}
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
+    return After({}, begin)
 
 
 async def archive(context: Context, params: OfThread) -> After:

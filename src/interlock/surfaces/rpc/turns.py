@@ -72,6 +72,7 @@ async def start(context: Context, params: TurnStartParams) -> TurnStartResult:
     settings, before = _settings(live.settings, params), settings_shape(application, live)
     await live.join(context.client)
     live.follow(context.client)
+    await live.compaction_over()
     turn = await live.thread.start_turn(
         parts,
         model=model_named(application, settings.model),
@@ -106,7 +107,11 @@ async def steer(context: Context, params: SteerParams) -> SteerResult:
 
 
 async def interrupt(context: Context, params: InterruptParams) -> EmptyResult:
-    await running(context, params.thread_id, params.turn_id).interrupt()
+    compaction = context.application.loaded(params.thread_id).compaction
+    if compaction is not None and compaction.turn_id == params.turn_id:
+        await compaction.interrupt()
+    else:
+        await running(context, params.thread_id, params.turn_id).interrupt()
     return {}
 
 
