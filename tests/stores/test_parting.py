@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60.0
@@ -43,7 +44,7 @@ async def test_a_parting_is_held_however_its_process_ends(shared: Path, ended_by
     command = [sys.executable, "-c", PROGRAM, str(folder), str(left)]
     async with await anyio.open_process(command, cwd=ROOT, stderr=None, start_new_session=True) as asking:
         assert asking.stdout is not None
-        assert await asking.stdout.receive() == b"ready\n"
+        assert await BufferedByteReceiveStream(asking.stdout).receive_until(b"\n", 100) == b"ready"
         assert not left.exists()
         asking.send_signal(ended_by)
         await asking.wait()

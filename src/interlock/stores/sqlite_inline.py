@@ -50,7 +50,8 @@ class InlineWriter:
         self._connection.execute("PRAGMA wal_autocheckpoint = 0")
         self.log = 0
         """About how many bytes the log holds that are not known to be in the file."""
-        self._asked_at = 0
+        self.copy_at = COPY_AFTER
+        """From how many on the thread is asked to copy it."""
         self._resting_until = 0.0
         self._was_slow = False
 
@@ -63,7 +64,10 @@ class InlineWriter:
             self._connection.execute(_INSERT_EVENT, row)
         except Exception:  # as below; a statement by itself leaves no transaction
             return False
-        self._judge(began, time.monotonic(), size)
+        self.log += size + PAGES
+        ended = time.monotonic()
+        if self._was_slow or ended - began > SLOW:
+            self._judge(began, ended)
         return True
 
     def try_now(self, write: Callable[[sqlite3.Connection], T], size: int) -> Done[T] | None:
@@ -81,23 +85,16 @@ class InlineWriter:
         except BaseException:  # Ctrl-C, say: what is written next must not get into a transaction that never ends
             self._roll_back()
             raise
-        self._judge(began, time.monotonic(), size)
+        self.log += size + PAGES
+        self._judge(began, time.monotonic())
         return done
-
-    def copy_is_due(self) -> bool:
-        """Whether the log should be copied now; True once for each COPY_AFTER."""
-        if self.log - self._asked_at < COPY_AFTER:
-            return False
-        self._asked_at = self.log
-        return True
 
     def copied(self) -> None:
         """All that the log held is in the file. Called by the thread; what is written at that moment may not count."""
-        self.log = self._asked_at = 0
+        self.log, self.copy_at = 0, COPY_AFTER
 
-    def _judge(self, began: float, ended: float, size: int) -> None:
-        """Note how long a write took, and how much it was."""
-        self.log += size + PAGES
+    def _judge(self, began: float, ended: float) -> None:
+        """Note how long a write took."""
         slow = ended - began > SLOW
         if slow and self._was_slow:
             self._resting_until = ended + REST

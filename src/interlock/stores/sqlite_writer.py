@@ -18,7 +18,7 @@ from typing import Literal
 
 from interlock.stores.outcome import Outcome
 from interlock.stores.sqlite_failures import is_busy, storage_failed
-from interlock.stores.sqlite_inline import InlineWriter
+from interlock.stores.sqlite_inline import COPY_AFTER, InlineWriter
 from interlock.vocabulary.errors import StorageFailed
 
 MAXIMUM_BATCH = 128
@@ -77,14 +77,16 @@ class SqliteWriter:
             return False
         if done.returned is not None:
             raise done.returned
-        self._copy_in_time()
+        if self._inline.log >= self._inline.copy_at:
+            self._ask_to_copy()
         return True
 
     def insert_now(self, row: tuple[str, int, int, str, int, str]) -> bool:
         """One row into `events`; False where that would have to wait or fails: then nothing was written."""
         if self._waiting or self._closed or not self._inline.insert(row):
             return False
-        self._copy_in_time()
+        if self._inline.log >= self._inline.copy_at:
+            self._ask_to_copy()
         return True
 
     async def write_in_turn(self, write: Write) -> None:
@@ -105,9 +107,9 @@ class SqliteWriter:
         self._thread.join()
         self._inline.close()
 
-    def _copy_in_time(self) -> None:
-        if self._inline.copy_is_due():
-            self._queue.put("copy")
+    def _ask_to_copy(self) -> None:
+        self._inline.copy_at = self._inline.log + COPY_AFTER
+        self._queue.put("copy")
 
     def _run(self) -> None:
         while (work := self._next()) != "end":

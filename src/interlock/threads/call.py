@@ -22,7 +22,7 @@ from interlock.threads.gate import Gate, Ticket
 from interlock.threads.hooks import HookedCall, Hooks
 from interlock.threads.identity import new_id
 from interlock.threads.lifecycle import Answer, Attempt, Ending, run_item
-from interlock.threads.permission import Approvals, Keeper, Permission, Wanted
+from interlock.threads.permission import Approvals, Keeper, Permission, Wanted, goes_without_saying
 from interlock.threads.request import CallRequest
 from interlock.vocabulary.catalog import BuiltinEntry, ToolEntry
 from interlock.vocabulary.errors import InvalidRequest
@@ -266,13 +266,15 @@ class Caller:
         if rules.hooks:
             call = await self._hooked(hooked_tool(binding, request, entry, arguments), attempt)
             arguments = call.arguments
-        await self._permission.permit(
-            Wanted(entry=entry, item=item, arguments=arguments, turn_id=binding.turn_id),
-            binding.snapshot.policy,
-            view.config,
-            approvals=rules.approvals,
-            keeper=rules.keeper,
-        )
+        policy = binding.snapshot.policy
+        if not goes_without_saying(entry, policy, view.config):
+            await self._permission.permit(
+                Wanted(entry=entry, item=item, arguments=arguments, turn_id=binding.turn_id),
+                policy,
+                view.config,
+                approvals=rules.approvals,
+                keeper=rules.keeper,
+            )
         if not ticket.may_run:
             await ticket.admitted()
         await view.connection.ready(view.config.startup_timeout)

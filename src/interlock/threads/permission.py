@@ -60,6 +60,11 @@ class Wanted:
         return ToolKey(self.entry.server, self.item.connector_id, self.entry.tool.name)
 
 
+def goes_without_saying(entry: ToolEntry, policy: Policy, config: ServerConfig) -> bool:
+    """Whether a call of the tool may go out, as `decide` would say, without an explanation that nobody reads."""
+    return not (policy.approval_rules or wants_approval(config.approval_mode(entry.tool.name), entry.tool.annotations))
+
+
 @dataclass(slots=True, kw_only=True)
 class Permission:
     """The permissions of one Thread."""
@@ -82,9 +87,9 @@ class Permission:
             NotPermitted: it may not; the sentence says who or what refused it.
             StorageFailed: a question could not be stored.
         """
+        if goes_without_saying(call.entry, policy, config):
+            return
         mode = config.approval_mode(call.entry.tool.name)
-        if not policy.approval_rules and not wants_approval(mode, call.entry.tool.annotations):
-            return  # as `decide` would say, without an explanation that nobody reads
         verdict = decide(call.facts, mode, policy, remembered=self._holds(call))
         match verdict.decision:
             case "allow":
