@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
 
+from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.lazy import Lazy
 from interlock.vocabulary.tool import BadEntry, Tool, ToolSpec
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEntry:
     """A tool of a server under its public name. `spec` is what the model is shown."""

@@ -17,12 +17,13 @@ def quickly_made(cls: type[T]) -> type[T]:
 
     The usual one sets every field through `object.__setattr__`, because the class refuses assignments: a call's item
     has sixteen. Ours makes of the new object, as long as nobody else knows it, one of an open class with the same
-    slots, assigns the fields, and closes it. For an item with an `id` and an `error` (None by default) it reads:
+    slots, assigns the fields, and closes it. With an `id`, an `error` (default None) and a `raw` (made anew) it reads:
 
-        def __init__(self, *, id, error=default_error):
+        def __init__(self, *, id, error=default_error, raw=unset):
             change_class(self, opened)
             self.id = id
             self.error = error
+            self.raw = make_raw() if raw is unset else raw
             self.__class__ = closed
 
     Raises:
@@ -32,10 +33,11 @@ def quickly_made(cls: type[T]) -> type[T]:
     if cls.__bases__ != (object,) or hasattr(cls, "__post_init__") or not all(map(_is_plain, declared)):
         raise TypeError(f"{cls.__name__} cannot be made quickly: it needs plain keyword fields and no base class")
     names: dict[str, Any] = {f"default_{field.name}": field.default for field in declared}
-    names |= {"change_class": _change_class, "closed": cls}
+    names |= {f"make_{field.name}": field.default_factory for field in declared}
+    names |= {"change_class": _change_class, "closed": cls, "unset": object()}
     names["opened"] = type(cls.__name__, (), {"__slots__": tuple(field.name for field in declared)})
     parameters = ", ".join(_parameter(field) for field in declared)
-    assignments = "".join(f"    self.{field.name} = {field.name}\n" for field in declared)
+    assignments = "".join(f"    self.{field.name} = {_argument(field)}\n" for field in declared)
     head = f"def __init__(self, *, {parameters}):\n    change_class(self, opened)\n"
     exec(f"{head}{assignments}    self.__class__ = closed", names)  # noqa: S102 -- names of our own dataclasses
     made = names["__init__"]
@@ -46,8 +48,16 @@ def quickly_made(cls: type[T]) -> type[T]:
 
 
 def _is_plain(field: Field[Any]) -> bool:
-    return field.init and field.kw_only and field.default_factory is MISSING
+    return field.init and field.kw_only is True
 
 
 def _parameter(field: Field[Any]) -> str:
+    if field.default_factory is not MISSING:
+        return f"{field.name}=unset"
     return field.name if field.default is MISSING else f"{field.name}=default_{field.name}"
+
+
+def _argument(field: Field[Any]) -> str:
+    if field.default_factory is MISSING:
+        return field.name
+    return f"make_{field.name}() if {field.name} is unset else {field.name}"

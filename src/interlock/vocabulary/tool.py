@@ -12,6 +12,7 @@ from interlock.vocabulary.construction import quickly_made
 from interlock.vocabulary.json import JsonObject, JsonValue
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnnotations:
     """Hints of an untrusted server; None where the server gives no boolean (specification: ToolAnnotations)."""
@@ -27,6 +28,7 @@ class ToolAnnotations:
         return self.read_only_hint is True or self.idempotent_hint is True
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One entry of a server's tools/list. `raw` is the entry as it came, unknown members included (TYP-1)."""
