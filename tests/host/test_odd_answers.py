@@ -116,6 +116,7 @@ def bent(right: Any, chance: random.Random) -> Any:
 class OddServer:
     """A channel that is its own server."""
 
+    sending_waits = False
     standard_error = ""
     process_id = None
 
