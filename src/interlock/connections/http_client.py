@@ -16,6 +16,7 @@ import anyio
 from multidict import CIMultiDict
 from yarl import URL
 
+from interlock.connections.http_ending import Ending
 from interlock.connections.http_failures import Failures
 from interlock.connections.slices import Pace
 from interlock.vocabulary.errors import ServerFailed
@@ -116,12 +117,13 @@ class HttpClient:
         pieces: list[bytes] = []
         size, pace = 0, Pace()
         try:
-            while piece := await response.content.readany():
-                size += len(piece)
-                if size > limit:
-                    raise self._too_large(response, limit, what)
-                pieces.append(piece)
-                await pace.step()
+            with Ending(response):
+                while piece := await response.content.readany():
+                    size += len(piece)
+                    if size > limit:
+                        raise self._too_large(response, limit, what)
+                    pieces.append(piece)
+                    await pace.step()
         except (aiohttp.ClientError, OSError) as error:
             raise self.failures.broken(response.url, f"reading the answer to {what}", error) from None
         return b"".join(pieces)

@@ -14,6 +14,7 @@ from multidict import CIMultiDict
 
 from interlock.connections.event_stream import EventStream, ServerSentEvent
 from interlock.connections.http_client import HttpClient
+from interlock.connections.http_ending import Ending
 from interlock.connections.inbox import Inbox
 from interlock.connections.slices import Pace, in_slices
 from interlock.vocabulary.errors import ServerFailed
@@ -55,10 +56,11 @@ async def read_events(
     """
     pace = Pace()
     try:
-        while chunk := await response.content.readany():  # a body that unpacks to much more is there all the time
-            if await in_slices(_giving(stream, chunk, on_event)):
-                return True
-            await pace.step()
+        with Ending(response):
+            while chunk := await response.content.readany():  # a body that unpacks to much more is there all the time
+                if await in_slices(_giving(stream, chunk, on_event)):
+                    return True
+                await pace.step()
     except (aiohttp.ClientError, OSError):
         return False
     done = False
@@ -82,9 +84,10 @@ async def linger(response: aiohttp.ClientResponse) -> None:
     size, pace = 0, Pace()
     with anyio.move_on_after(LINGER_SECONDS):
         try:
-            while size < LINGER_BYTES and (chunk := await response.content.readany()):
-                size += len(chunk)
-                await pace.step()
+            with Ending(response):
+                while size < LINGER_BYTES and (chunk := await response.content.readany()):
+                    size += len(chunk)
+                    await pace.step()
         except (aiohttp.ClientError, OSError):
             return
 
