@@ -204,13 +204,15 @@ class Unpacked:
 
 async def of_a_stream(chunk: bytes) -> int:
     taken: list[ServerSentEvent] = []
-    response: Any = SimpleNamespace(content=Unpacked(chunk))
+    response: Any = SimpleNamespace(connection=None, content=Unpacked(chunk))
     await http_listening.read_events(response, EventStream(limit=1000), lambda event: bool(taken.append(event)))
     return len(taken)
 
 
 async def of_a_body(chunk: bytes) -> int:
-    response: Any = SimpleNamespace(content=Unpacked(chunk), content_length=None, url="http://127.0.0.1/")
+    response: Any = SimpleNamespace(
+        connection=None, content=Unpacked(chunk), content_length=None, url="http://127.0.0.1/"
+    )
     client = http_client.HttpClient(configured("http://127.0.0.1/"))
     return len(await client.read(response, len(chunk) * MANY, what="a call")) // len(chunk)
 
