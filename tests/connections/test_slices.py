@@ -47,23 +47,28 @@ def steps(number: int) -> Sliced[str]:
     return "done"
 
 
-async def others_turns(turns: Turns, *works: Sliced[Any]) -> int:
-    """How often somebody else had the event loop while `works` were done side by side."""
-    had = 0
+class SomebodyElse:
+    """Counts how often it has the event loop."""
 
-    async def other() -> None:
-        nonlocal had
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def run(self) -> None:
         while True:
-            had += 1
+            self.turns += 1
             await anyio.lowlevel.checkpoint()
 
+
+async def others_turns(turns: Turns, *works: Sliced[Any]) -> int:
+    """How often somebody else had the event loop while `works` were done side by side."""
+    other = SomebodyElse()
     async with anyio.create_task_group() as group:
         async with anyio.create_task_group() as working:
             for work in works:
                 working.start_soon(turns.do, work)
-            group.start_soon(other)
+            group.start_soon(other.run)
         group.cancel_scope.cancel()
-    return had
+    return other.turns
 
 
 @requirement("CON-1")
@@ -168,25 +173,18 @@ async def test_a_flood_of_lines_is_handed_over_in_turns_and_whole(
     ticks = count()
     monkeypatch.setattr(stdio, "perf_counter", lambda: next(ticks) * TURN / 10)
     script: dict[str, Any] = {"test/flood": [{"raw": f"<<log line\n*{MANY}>>"}, last]}
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await anyio.lowlevel.checkpoint()
-
+    other = SomebodyElse()
     async with open_session(scripted(script), timeout=PATIENCE, era="handshake") as session:
         async with anyio.create_task_group() as group:
-            group.start_soon(other)
+            group.start_soon(other.run)
             await anyio.lowlevel.checkpoint()
-            before = turns
+            before = other.turns
             with suppress(ServerFailed):
                 await session.request("test/flood", {}, timeout=PATIENCE)
             group.cancel_scope.cancel()
         assert {entry.kind: entry.count for entry in session.diagnostics()} == {"noise": MANY}
     if "exit" not in last:  # what a server leaves behind at its end is read at once
-        assert turns - before >= MANY / 20
+        assert other.turns - before >= MANY / 20
 
 
 # ---------------------------------------------------------------- bodies that are always there
@@ -225,19 +223,12 @@ async def test_a_body_that_is_there_all_the_time_is_read_in_turns(
     ticks = count()
     for module in (http_listening, http_client):
         monkeypatch.setattr(module, "Pace", partial(Pace, clock=lambda: next(ticks) * TURN / 10))
-    had = 0
-
-    async def other() -> None:
-        nonlocal had
-        while True:
-            had += 1
-            await anyio.lowlevel.checkpoint()
-
+    other = SomebodyElse()
     async with anyio.create_task_group() as group:
-        group.start_soon(other)
+        group.start_soon(other.run)
         assert await reading(b"data: {}\n\n") == MANY
         group.cancel_scope.cancel()
-    assert had >= MANY / 20
+    assert other.turns >= MANY / 20
 
 
 @requirement("CON-1")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -210,18 +210,22 @@ def check(world: World, events: Sequence[Event], *, running: bool) -> None:
         assert world.done == ["hook", "second hook", "reviewer", "first round", "reviewer", "second round"]
 
 
+async def moments_of(cut: Callable[[int], Awaitable[bool]]) -> int:
+    """How many moments there were: cut at each, until one comes after the end, which `cut` tells with False."""
+    moment, running = 0, True
+    while running:
+        assert moment < LIMIT
+        running = await cut(moment)
+        moment += 1
+    return moment
+
+
 @requirement("LIF-1", "LIF-3", "LIF-4")
 @pytest.mark.parametrize("cancel", [bare, scoped])
 async def test_whenever_a_call_is_cancelled_it_ends_once_and_does_nothing_any_more(
     cancel: Cancel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moment, running = 0, True
-    while running:
-        assert moment < LIMIT
-        place = tmp_path / str(moment)
-        running = await cancelled_after(moment, cancel, place, monkeypatch)
-        moment += 1
-    assert moment > 20
+    assert await moments_of(lambda moment: cancelled_after(moment, cancel, tmp_path / str(moment), monkeypatch)) > 20
 
 
 async def interrupted_after(moment: int, directory: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
@@ -259,12 +263,7 @@ async def interrupted_after(moment: int, directory: Path, monkeypatch: pytest.Mo
 async def test_whenever_a_turn_is_interrupted_all_that_it_began_ends_and_nothing_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moment, running = 0, True
-    while running:
-        assert moment < LIMIT
-        running = await interrupted_after(moment, tmp_path / str(moment), monkeypatch)
-        moment += 1
-    assert moment > 50
+    assert await moments_of(lambda moment: interrupted_after(moment, tmp_path / str(moment), monkeypatch)) > 50
 
 
 def stopping(task: "asyncio.Task[Any]", scope: anyio.CancelScope) -> None:
@@ -329,9 +328,7 @@ async def _answer(world: World) -> None:
 async def test_whenever_a_call_that_was_taken_up_is_cut_off_it_is_left_as_it_was_or_has_its_end(
     cancel: Cancel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moment, running = 0, True
-    while running:
-        assert moment < LIMIT
-        running = await taken_up_and_cancelled_after(moment, cancel, tmp_path / str(moment), monkeypatch)
-        moment += 1
-    assert moment > 15
+    def cut(moment: int) -> Awaitable[bool]:
+        return taken_up_and_cancelled_after(moment, cancel, tmp_path / str(moment), monkeypatch)
+
+    assert await moments_of(cut) > 15

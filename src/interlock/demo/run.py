@@ -5,6 +5,7 @@ Never: reaches behind the public face of the library; an application could be wr
 """
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -192,6 +193,6 @@ class _Story:
 
 
 def _command() -> str:
-    """How the reader can start `interlock`: by name where it is on PATH, else as the file beside this Python."""
+    """What the reader can type to start `interlock`: its name where it is on PATH, else the file beside this Python."""
     beside = Path(sys.executable).parent / "interlock"
-    return "interlock" if shutil.which("interlock") or not beside.exists() else str(beside)
+    return "interlock" if shutil.which("interlock") or not beside.exists() else shlex.quote(str(beside))

@@ -70,8 +70,6 @@ def clip_result(result: ToolResult, limit: int = ITEM_LIMIT) -> ToolResult:
 
 
 def _clipped(result: ToolResult, limit: int) -> ToolResult:
-    if _surely_fits(result, limit):
-        return result
     excess = result_size(result) - limit
     if excess <= 0:
         return result
@@ -81,14 +79,6 @@ def _clipped(result: ToolResult, limit: int) -> ToolResult:
     if len(compact(result.meta)) > limit // 2:
         result = replace(result, meta=None)
     return _with_cut_text(result, limit - (0 if result.meta is None else byte_length(compact(result.meta))))
-
-
-def _surely_fits(result: ToolResult, limit: int) -> bool:
-    """Whether that can be seen of one text block without writing it: no character takes more than six bytes of JSON."""
-    if len(result.content) != 1 or result.structured_content is not None or result.meta is not None:
-        return False
-    block = result.content[0]
-    return len(block) == 2 and _is_text(block) and len(block["text"]) * 6 + 100 <= limit
 
 
 def result_size(result: ToolResult) -> int:

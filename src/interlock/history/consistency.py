@@ -4,7 +4,7 @@ Owns: the rules by which a new event contradicts the history (LIF-1, LIF-8, TRN-
 Never: judges stored events; those are facts, however odd.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from interlock.history.fold import Fold
 from interlock.vocabulary.event import (
@@ -19,16 +19,8 @@ from interlock.vocabulary.event import (
 )
 
 
-def contradiction(folded: Fold, events: Sequence[Event]) -> str | None:
+def contradiction(folded: Fold, events: Iterable[Event]) -> str | None:
     """Why `events` cannot come next, in this order, or None."""
-    if len(events) == 1 and folded.last_sequence > 0:
-        match events[0]:  # most events come alone, and are of calls
-            case CallStarted() as started:
-                return _used(started.item.id) if folded.is_used(started.item.id) else None
-            case CallEnded() as ended:
-                return None if folded.is_open(ended.item.id) else _not_running(ended.item.id)
-            case _:
-                pass
     coming = _Coming(folded)
     for event in events:
         reason = coming.take(event)
@@ -54,7 +46,7 @@ class _Coming:
             return "it has started already" if self._exists else "it has not started; record its start first"
         self._exists = True
         match event:
-            case CallStarted():
+            case CallStarted():  # first, as most events are of calls
                 return self._start_call(event.item.id)
             case CallEnded():
                 return self._end_call(event.item.id)
@@ -92,21 +84,13 @@ class _Coming:
 
     def _start_call(self, call_id: str) -> str | None:
         if self._folded.is_used(call_id) or call_id in self._started:
-            return _used(call_id)
+            return f"call id '{call_id}' has been used before; use another"
         self._started.add(call_id)
         return None
 
     def _end_call(self, call_id: str) -> str | None:
         began = self._folded.is_open(call_id) or call_id in self._started
         if not began or call_id in self._ended:
-            return _not_running(call_id)
+            return f"call '{call_id}' is not running; a call ends once"
         self._ended.add(call_id)
         return None
-
-
-def _used(call_id: str) -> str:
-    return f"call id '{call_id}' has been used before; use another"
-
-
-def _not_running(call_id: str) -> str:
-    return f"call '{call_id}' is not running; a call ends once"

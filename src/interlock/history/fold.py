@@ -77,9 +77,7 @@ class _Turn:
 
     def put(self, item: ThreadItem) -> None:
         """Add an item, or replace the item of the same id."""
-        if self._facts is None:
-            self.know(self.facts)
-        self._view = None
+        self.know(self.facts)
         place = self._places.get(item.id)
         if place is None:
             self._places[item.id] = len(self._items)

@@ -242,8 +242,7 @@ class Journal:
     def _check(self, events: Sequence[Event]) -> None:
         if self._closed:
             raise InvalidRequest(f"cannot record in thread '{self.thread_id}': it is closed here; open it again")
-        if self._failure is not None:
-            self.refuse_if_failed()
+        self.refuse_if_failed()
         if len(events) > MAXIMUM_TOGETHER:
             raise InvalidRequest(
                 f"cannot record {len(events)} events of thread '{self.thread_id}' at once;"

@@ -149,9 +149,6 @@ def _writer(declared: Mapping[str, bool], members: Mapping[str, Shape]) -> Calla
         assign = f"written[{name!r}] = write_{name}(member)"
         if isinstance(shape, Plain):
             assign = f"written[{name!r}] = member if type(member) in as_it_is_{name} else write_{name}(member)"
-        elif isinstance(shape, OneOf):
-            names[f"words_{name}"] = shape.words
-            assign = f"written[{name!r}] = member if member in words_{name} else write_{name}(member)"
         lines += [f"    member = value.{name}", f"    if member is not None: {assign}" if optional else f"    {assign}"]
     exec("\n".join([*lines, "    return written"]), names)  # noqa: S102 -- names of our own dataclasses
     written: Callable[[Any], dict[str, Any]] = names["write"]

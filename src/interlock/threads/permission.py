@@ -83,12 +83,12 @@ class Permission:
     ) -> None:
         """Return once the call may go out. Without a `keeper` an approval holds for the session at most.
 
+        Asked of a call that does not go without saying; of another, it says yes as well.
+
         Raises:
             NotPermitted: it may not; the sentence says who or what refused it.
             StorageFailed: a question could not be stored.
         """
-        if goes_without_saying(call.entry, policy, config):
-            return
         mode = config.approval_mode(call.entry.tool.name)
         verdict = decide(call.facts, mode, policy, remembered=self._holds(call))
         match verdict.decision:

@@ -159,8 +159,25 @@ async def test_a_compaction_can_be_interrupted_like_any_turn(serve: Serve) -> No
         turn_id = ids_of(read)[-1]
         assert await client.request("turn/interrupt", threadId=thread_id, turnId=turn_id) == {}
         assert (await client.completion(turn_id))["status"] == "interrupted"
+        with pytest.raises(Refused, match="it may have ended"):
+            await client.request("turn/interrupt", threadId=thread_id, turnId=turn_id)
         await client.request("thread/rollback", threadId=thread_id, numTurns=1)
         assert ids_of(await client.request("thread/read", threadId=thread_id, includeTurns=True)) == turns
+
+
+async def test_two_clients_that_want_another_compaction_meanwhile_have_one_after_the_other(serve: Serve) -> None:
+    slow = Slow(Say("answer"), Say("a summary"), Say("a second one"), Say("a third one"))
+    async with serve(model=slow) as desk, anyio.create_task_group() as tasks:
+        client, other = await desk.connect(), await desk.connect()
+        thread_id, _ = await thread_of(client, 1)
+        await client.request("thread/compact/start", threadId=thread_id)
+        await slow.asked.wait()
+        for one in (client, other):
+            tasks.start_soon(partial(one.request, "thread/compact/start", threadId=thread_id))
+        await anyio.wait_all_tasks_blocked()
+        slow.go_on.set()
+        told = [(await client.news("thread/compacted", threadId=thread_id))["turnId"] for _ in range(3)]
+        assert [(await client.completion(turn_id))["status"] for turn_id in told] == ["completed"] * 3
 
 
 async def test_a_compaction_that_fails_says_so(serve: Serve) -> None:

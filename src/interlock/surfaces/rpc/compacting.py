@@ -41,6 +41,11 @@ class Compaction:
         finally:
             self._over.set()
 
+    @property
+    def is_running(self) -> bool:
+        """From the answer to the client on, also before it is told as a turn."""
+        return not self._over.is_set()
+
     async def over(self) -> None:
         """Wait for its end."""
         await self._over.wait()

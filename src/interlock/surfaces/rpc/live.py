@@ -71,8 +71,11 @@ class LiveThread:
         self.settings = settings
 
     async def compaction_over(self) -> None:
-        """Wait for the compaction that a client asked for: what it asks for next is meant for afterwards."""
-        if self.compaction is not None:
+        """Wait for the compaction that a client asked for: what it asks for next is meant for afterwards.
+
+        Others may have waited for the same end, and one of them may have begun another by now.
+        """
+        while self.compaction is not None and self.compaction.is_running:
             await self.compaction.over()
 
     # ---- who follows

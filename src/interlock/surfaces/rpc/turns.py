@@ -108,7 +108,7 @@ async def steer(context: Context, params: SteerParams) -> SteerResult:
 
 async def interrupt(context: Context, params: InterruptParams) -> EmptyResult:
     compaction = context.application.loaded(params.thread_id).compaction
-    if compaction is not None and compaction.turn_id == params.turn_id:
+    if compaction is not None and compaction.is_running and compaction.turn_id == params.turn_id:
         await compaction.interrupt()
     else:
         await running(context, params.thread_id, params.turn_id).interrupt()
