@@ -94,7 +94,8 @@ class SqliteStore:
         # Most events are the start or the end of a call. Nobody else writes a Thread that is claimed here: that the
         # event before is stored is known, and that this one is not, the primary key tells.
         follows = len(rows) == 1 and self._last.get(thread_id) == after and not moves(events[0])
-        if not (follows and self._writer.insert_now((thread_id, after + 1, at, *rows[0]))):
+        row = (thread_id, after + 1, at, *rows[0])
+        if not (follows and self._writer.execute_now(INSERT_EVENT, row, len(rows[0].payload))):
             append = Append(checked(thread_id), after, at, rows, change_of(events))
             if not self._writer.write_now(append):
                 await self._writer.write_in_turn(append)

@@ -11,7 +11,7 @@ way to a thread and back takes two switches and a turn of the loop, several time
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -38,9 +38,6 @@ class Done(NamedTuple, Generic[T]):
     returned: T
 
 
-_INSERT_EVENT = "INSERT INTO events (thread_id, sequence, at, kind, version, payload) VALUES (?, ?, ?, ?, ?, ?)"
-
-
 class InlineWriter:
     """Used, like the store, on one event loop."""
 
@@ -55,13 +52,13 @@ class InlineWriter:
         self._resting_until = 0.0
         self._was_slow = False
 
-    def insert(self, row: tuple[str, int, int, str, int, str]) -> bool:
-        """Insert one event: a statement by itself, and a transaction by itself. False: as None of `try_now`."""
-        began, size = time.monotonic(), len(row[-1])
+    def execute(self, statement: str, parameters: Sequence[object], size: int) -> bool:
+        """One statement, which is a transaction by itself. False: as None of `try_now`."""
+        began = time.monotonic()
         if size > LARGEST or self.log > LONGEST_LOG or began < self._resting_until:
             return False
         try:
-            self._connection.execute(_INSERT_EVENT, row)
+            self._connection.execute(statement, parameters)
         except Exception:  # as below; a statement by itself leaves no transaction
             return False
         self.log += size + PAGES

@@ -81,9 +81,9 @@ class SqliteWriter:
             self._ask_to_copy()
         return True
 
-    def insert_now(self, row: tuple[str, int, int, str, int, str]) -> bool:
-        """One row into `events`; False where that would have to wait or fails: then nothing was written."""
-        if self._waiting or self._closed or not self._inline.insert(row):
+    def execute_now(self, statement: str, parameters: Sequence[object], size: int) -> bool:
+        """One statement, as `write_now`; False also where it fails, for `write` tells why."""
+        if self._waiting or self._closed or not self._inline.execute(statement, parameters, size):
             return False
         if self._inline.log >= self._inline.copy_at:
             self._ask_to_copy()
