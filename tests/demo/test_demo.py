@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -80,10 +81,15 @@ def test_failed_and_refused_calls_are_told_apart_from_good_ones(ran: Ran) -> Non
 
 @pytest.mark.anyio
 async def test_the_thread_is_stored_where_the_last_lines_say(ran: Ran) -> None:
-    match = re.search(r"thread (\S+) in (.+)\n  see it again: \S*interlock threads show (\S+)", ran.output)
+    match = re.search(r"thread (\S+) in (.+)\n  see it again: (.+)", ran.output)
     assert match is not None
     thread, place, again = match.groups()
-    assert (Path(place), thread) == (ran.home / "interlock.db", again)
+    program, *words = shlex.split(again)
+    assert (Path(place), Path(program).name, words) == (
+        ran.home / "interlock.db",
+        "interlock",
+        ["threads", "show", thread],
+    )
     async with Host(store=place) as host:
         state = await host.read_thread(thread)
     calls = [item for turn in state.turns for item in turn.items if isinstance(item, McpToolCallItem)]
@@ -150,11 +156,13 @@ def test_stopped_at_any_moment_it_goes_on_with_one_command_that_shows_what_was_i
     process.kill() if end == "kill" else process.send_signal(signal.SIGINT)
     process.wait(PATIENCE)
     process.stdout.close()
-    again = re.search(r"go on with: \S*interlock demo (--resume \S+)", told)
+    again = re.search(r"go on with: (.+)", told)
     assert again is not None
+    program, *words = shlex.split(again.group(1))
+    assert (Path(program).name, words[:2]) == ("interlock", ["demo", "--resume"])
 
     done = subprocess.run(
-        [*COMMAND, *again.group(1).split()],
+        [*COMMAND, *words[1:]],
         env=environment(tmp_path),
         capture_output=True,
         text=True,

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,6 +36,7 @@ required = true
 startup_timeout_sec = 50
 """
 
+PYTHON = shlex.quote(sys.executable)
 LIBRARY = ("mcp_server_time", "interlock.demo.library_server")
 
 
@@ -43,8 +45,8 @@ def reader(folder: Path, **more: str) -> dict[str, str]:
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
     for name, script in {
-        "python": f'exec {sys.executable} "$@"',
-        "interlock": f'exec {sys.executable} -m interlock "$@"',
+        "python": f'exec {PYTHON} "$@"',
+        "interlock": f'exec {PYTHON} -m interlock "$@"',
         "git": "echo 1f2e3d4 Mend the clock",
     }.items():
         (programs / name).write_text(f"#!/bin/sh\n{script}\n")

@@ -88,7 +88,7 @@ def test_in_bash_the_installed_completion_works(here: Shell) -> None:
     folder = here.folder / "bin"
     folder.mkdir()
     link = folder / "interlock"
-    link.write_text(f'#!/bin/sh\nexec {sys.executable} -m interlock "$@"\n')
+    link.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m interlock "$@"\n')
     link.chmod(0o755)
     words = "COMP_WORDS=(interlock mcp get e); COMP_CWORD=3"
     program = f'source "{script}"; {words}; _interlock_completion interlock; echo "${{COMPREPLY[@]}}"'

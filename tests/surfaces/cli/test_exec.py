@@ -1,7 +1,9 @@
 """One turn from a shell, and what is stored of it."""
 
 import json
+import shlex
 from functools import partial
+from pathlib import Path
 
 import anyio.to_thread
 import pytest
@@ -114,7 +116,8 @@ async def test_without_approval_a_writing_tool_is_refused_and_the_turn_goes_on(s
 def test_the_demonstration_runs_from_the_command(shell: Shell) -> None:
     done = shell.run("demo")
     assert done.status == 0
-    assert "interlock threads show" in done.output
+    program, *words = shlex.split(done.output.rpartition("see it again: ")[2])
+    assert (Path(program).name, words[:2]) == ("interlock", ["threads", "show"])
 
 
 async def test_a_stored_thread_goes_on_with_another_turn(shell: Shell) -> None:
