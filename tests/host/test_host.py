@@ -2,15 +2,25 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from interlock import Host, InvalidRequest, NotPermitted, ServerConfig, ServerFailed, StdioTransport
+from interlock import Host, InvalidRequest, NotPermitted, ServerConfig, ServerFailed, StdioTransport, Thread
+from interlock.history.shown import ShownTools
 from interlock.testing import Call, Gate, Say, ScriptedModel, Wait, scripted_server
-from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent, ThreadStarted, TurnEnded, TurnStarted
+from interlock.vocabulary.event import (
+    CallEnded,
+    CallStarted,
+    StepCaptured,
+    StoredEvent,
+    ThreadStarted,
+    TurnEnded,
+    TurnStarted,
+)
 from interlock.vocabulary.item import McpToolCallItem
 from interlock.vocabulary.notice import LaggedNotice, Notice, ProgressNotice, ServerNotice
 from interlock.vocabulary.server import ServerStatus
@@ -141,6 +151,7 @@ async def test_a_refresh_in_a_turn_is_seen_by_the_next_step_and_not_by_the_runni
         shown = [[spec.name for spec in request.tools if "mcp__a" in spec.name] for request in model.requests]
         assert shown[0] == ["mcp__a__swap"]
         assert shown[2] == ["mcp__a__new"]
+        assert await stored_as_shown(thread, model)
         assert [item.status for item in thread.items if isinstance(item, McpToolCallItem)] == [
             "completed",
             "failed",
@@ -404,3 +415,17 @@ async def test_a_host_that_is_not_open_says_so() -> None:
     with pytest.raises(InvalidRequest, match="this host is not open; use it inside `async with`"):
         await host.start_thread()
     assert repr(host) == "<Host servers=[] closed>"
+
+
+async def stored_as_shown(thread: Thread, model: ScriptedModel) -> bool:
+    """Whether the stored Steps tell what the model was shown; names that did not change are stored once."""
+    tools, told, written = ShownTools(), list[tuple[str, ...] | None](), 0
+    async with aclosing(thread.events()) as events:
+        async for stored in events:
+            if isinstance(stored, StoredEvent) and isinstance(stored.event, StepCaptured):
+                told.append(tools.take(stored.event))
+                written += stored.event.same_tools_as is None
+                if len(told) == len(model.requests):
+                    break
+    assert written < len(told)
+    return told == [tuple(spec.name for spec in request.tools) for request in model.requests]

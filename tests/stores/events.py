@@ -160,6 +160,7 @@ events = st.one_of(
         revision=tokens,
         tools=many(text),
         pending=many(text),
+        same_tools_as=words,
     ),
     st.builds(event.EntriesRecorded, turn_id=text, entries=many(entries)),
     st.builds(event.MessageCompleted, turn_id=text, item=messages),

@@ -20,6 +20,7 @@ from interlock.demo import telling
 from interlock.demo.display import Display, one_line
 from interlock.demo.script import PROMPT, scripted_model
 from interlock.demo.servers import configured, weather_server
+from interlock.history.shown import ShownTools
 from interlock.vocabulary.event import CallEnded, CallStarted, MessageCompleted, StepCaptured, StoredEvent, TurnEnded
 from interlock.vocabulary.item import AgentMessageItem, McpToolCallItem
 from interlock.vocabulary.notice import ProgressNotice
@@ -109,11 +110,18 @@ class _Story:
         self._began = self._ended = self._failed = 0
 
     async def follow_facts(self, after: int) -> None:
-        """Show the stored events of the turn, which are above `after`, until it has ended."""
-        async with aclosing(self._thread.events(after=after)) as events:
+        """Show the stored events of the turn, which are above `after`, until it has ended.
+
+        The earlier ones are read too: what a Step was shown may be stored with one of them.
+        """
+        tools = ShownTools()
+        async with aclosing(self._thread.events()) as events:
             async for stored in events:
-                if isinstance(stored, StoredEvent):
-                    self._show(stored)
+                if not isinstance(stored, StoredEvent):
+                    continue
+                shown = tools.take(stored.event) if isinstance(stored.event, StepCaptured) else None
+                if stored.sequence > after:
+                    self._show(stored, shown or ())
                     if isinstance(stored.event, TurnEnded):
                         return
 
@@ -125,10 +133,10 @@ class _Story:
                 words = one_line(done.message or "")
                 self._display.line(f"  … {item.server}  {item.tool}  {done.progress:g}{total}  {words}", "dim")
 
-    def _show(self, stored: StoredEvent) -> None:
+    def _show(self, stored: StoredEvent, shown: tuple[str, ...]) -> None:
         match stored.event:
-            case StepCaptured(tools=tools, pending=pending):
-                self._step(tools, pending)
+            case StepCaptured(pending=pending):
+                self._step(shown, pending)
             case MessageCompleted(item=AgentMessageItem(text=text)):
                 self._display.line(f"  the model says: {one_line(text, 1000)}")
             case CallStarted(item=item):

@@ -4,7 +4,8 @@ Owns: the stored shape of every event and of what it holds; the versions of thos
 Never: drops what it does not know: an unknown kind, a newer version or a broken payload refuses the
 event, names its place, and leaves the row alone.
 
-A change of a shape raises the version of its kind. Adding a kind needs no change elsewhere.
+A change of a shape raises the version of its kind, but for a new member that may be absent: what was stored before it
+is read as before. Adding a kind needs no change elsewhere.
 """
 
 from collections.abc import Mapping
@@ -163,6 +164,7 @@ KINDS: Final[Mapping[type, Kind]] = {
                 "revision": INTEGER,
                 "tools": Many(TEXT),
                 "pending": Many(TEXT),
+                "same_tools_as": TEXT,
             },
         ),
     ),

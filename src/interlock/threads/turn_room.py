@@ -6,7 +6,7 @@ Never: knows which turn runs, or begins one.
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
@@ -14,7 +14,7 @@ import anyio.abc
 from interlock.history.journal import Journal
 from interlock.memory.usage import Accounting
 from interlock.origins.store import Origins
-from interlock.threads.binding import bind
+from interlock.threads.binding import Binder
 from interlock.threads.call import Caller
 from interlock.threads.going_on import missing_outputs
 from interlock.threads.identity import new_id
@@ -24,7 +24,6 @@ from interlock.threads.step import Step
 from interlock.threads.turn import next_step
 from interlock.vocabulary.conversation import OutputEntry
 from interlock.vocabulary.errors import InvalidRequest
-from interlock.vocabulary.event import StepCaptured
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import Notice
 from interlock.vocabulary.ports import Clock
@@ -44,6 +43,7 @@ class ThreadRoom:
     accounting: Accounting | None
     asked_to_close: Callable[[], bool]
     tasks: anyio.abc.TaskGroup | None = None
+    binder: Binder = field(default_factory=Binder)
 
     @property
     def closing(self) -> bool:
@@ -69,16 +69,11 @@ class ThreadRoom:
         self.refuse_if_closing()
         async with self.servers.leased() as snapshot:
             step_id = new_id(self.clock)
-            binding = bind(self.journal.thread_id, turn_id, step_id, snapshot, self.servers.pending)
-            captured = StepCaptured(
-                turn_id=turn_id,
-                step_id=binding.step_id,
-                generation=snapshot.generation,
-                revision=snapshot.catalog.revision,
-                tools=tuple(spec.name for spec in binding.tools),
-                pending=binding.pending,
-            )
+            pending = self.servers.pending
+            binding = self.binder.bind(self.journal.thread_id, turn_id, step_id, snapshot, pending)
+            captured = self.binder.captured(binding)
             await self.journal.record(captured)
+            self.binder.stored(captured, binding)
             step = Step(binding, self.caller)
             try:
                 yield step

@@ -99,7 +99,11 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCaptured:
-    """What a Step saw: the generation, the catalogue's revision, its public names and the servers still starting."""
+    """What a Step saw: the generation, the catalogue's revision, its public names and the servers still starting.
+
+    `same_tools_as`: the id of an earlier Step of the Thread that saw the same names; `tools` is empty then, so that ten
+    thousand names are not stored with each sampling. `history.shown` tells the names of each.
+    """
 
     turn_id: str
     step_id: str
@@ -107,6 +111,7 @@ class StepCaptured:
     revision: int
     tools: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
+    same_tools_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from interlock.history.fold import fold
+from interlock.history.shown import ShownTools
 from interlock.questions.rounds import unknown_questions
 from interlock.stores import open_store
 from interlock.surfaces.cli.event_json import event_json
@@ -87,11 +88,11 @@ async def find_thread(threads: Lists, beginning: str) -> ThreadRecord:
 
 def _print_catalogue(events: Sequence[StoredEvent]) -> None:
     """What the model saw, each time that it changed."""
-    shown: tuple[str, ...] | None = None
+    tools, shown = ShownTools(), None
     for stored in events:
         step = stored.event
-        if isinstance(step, StepCaptured) and step.tools != shown:
-            shown = step.tools
+        if isinstance(step, StepCaptured) and (names := tools.take(step)) is not None and names != shown:
+            shown = names
             pending = f"; still starting: {', '.join(step.pending)}" if step.pending else ""
             print_text(f"the model saw {counted(len(shown), 'tool')} (revision {step.revision}){one_line(pending)}:")
             for name in shown:
