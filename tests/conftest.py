@@ -6,6 +6,9 @@ import hypothesis
 import pytest
 
 from tests.stores.postgres_server import PostgresServer
+from tests.surroundings import put_source_first
+
+put_source_first()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else no command of a test would heed Ctrl-C

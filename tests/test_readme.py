@@ -1,7 +1,6 @@
 """What the README tells a stranger to type works as it stands there."""
 
 import json
-import os
 import re
 import shlex
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from interlock.testing import Call, Say, ScriptedEndpoint
 from tests.manifest import requirement
+from tests.surroundings import surroundings
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def stranger(folder: Path) -> AsyncIterator[ScriptedEndpoint]:
 
 async def typed(folder: Path, *command: str) -> str:
     """What the command prints; it must have worked, and have had nothing to complain about."""
-    home = {"HOME": str(folder), "INTERLOCK_HOME": str(folder), "OPENAI_API_KEY": "k-123", "PATH": os.environ["PATH"]}
+    home = surroundings(HOME=str(folder), INTERLOCK_HOME=str(folder), OPENAI_API_KEY="k-123")
     with anyio.fail_after(PATIENCE):
         done = await anyio.run_process([sys.executable, *command], env=home, cwd=folder, check=False)
     assert done.returncode == 0, done.stderr.decode()

@@ -15,6 +15,7 @@ import pytest
 
 from interlock import Host
 from interlock.vocabulary.item import McpToolCallItem
+from tests.surroundings import surroundings
 
 COMMAND = [sys.executable, "-m", "interlock", "demo"]
 PATIENCE = 60.0
@@ -29,8 +30,7 @@ class Ran:
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return {**kept, "INTERLOCK_HOME": str(home), **more}
+    return surroundings(INTERLOCK_HOME=str(home), **more)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from docs.reference.configuration import PAGE, page, undescribed
 from interlock.configuration import load
 from interlock.testing import Call, Say, ScriptedEndpoint
 from tests.manifest import requirement
+from tests.surroundings import surroundings
 
 pytestmark = pytest.mark.anyio
 
@@ -32,6 +33,7 @@ SERVERS = f"""
 [mcp_servers.time]
 command = {json.dumps(sys.executable)}
 args = ["-m", "mcp_server_time"]
+env_vars = ["PYTHONPATH"]
 required = true
 startup_timeout_sec = 50
 """
@@ -52,7 +54,8 @@ def reader(folder: Path, **more: str) -> dict[str, str]:
         (programs / name).write_text(f"#!/bin/sh\n{script}\n")
         (programs / name).chmod(0o755)
     path = f"{programs}:{os.environ['PATH']}"
-    return {"HOME": str(folder), "INTERLOCK_HOME": str(folder / "home"), "PATH": path, "OPENAI_API_KEY": "k", **more}
+    home = {"HOME": str(folder), "INTERLOCK_HOME": str(folder / "home")}
+    return surroundings(**home, PATH=path, OPENAI_API_KEY="k", **more)
 
 
 async def run(folder: Path, *command: str, **environment: str) -> str:

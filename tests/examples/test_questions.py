@@ -32,6 +32,7 @@ def configured(folder: Path, endpoint: ScriptedEndpoint) -> Path:
         f'model = "scripted"\nmodel_provider = "local"\n'
         f'[model_providers.local]\nbase_url = "{endpoint.base_url}"\n'
         f"[mcp_servers.disk]\nrequired = true\ncommand = {json.dumps(sys.executable)}\nargs = {arguments}\n"
+        'env_vars = ["PYTHONPATH"]\n'
     )
     return file
 

@@ -1,7 +1,6 @@
 """`interlock exec` against an endpoint that speaks the real dialects, over servers that nobody here wrote."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from interlock.testing import Call, RecordedRequest, Refuse, Say, ScriptedEndpoint
 from tests.real.servers import SCRIPTS
+from tests.surroundings import surroundings
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +39,7 @@ required = true
 
 
 async def interlock(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "INTERLOCK_HOME": str(folder), "LOCAL_KEY": "k-123"}
+    environment = surroundings(HOME=str(folder), INTERLOCK_HOME=str(folder), LOCAL_KEY="k-123")
     with anyio.fail_after(60):
         done = await anyio.run_process(
             [sys.executable, "-m", "interlock", *arguments], env=environment, cwd=folder, check=False

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.abc
 
+from interlock.testing.stdio import passed_on
 from interlock.vocabulary.server import HttpTransport, ServerConfig, StdioTransport
 
 DEAD = "import sys; sys.exit('archive: the disk is not mounted')"
@@ -67,5 +68,5 @@ async def _end(process: anyio.abc.Process) -> None:
 
 
 def _stdio(name: str, *arguments: str, restart: str = "always") -> ServerConfig:
-    transport = StdioTransport(command=sys.executable, args=arguments)
+    transport = StdioTransport(command=sys.executable, args=arguments, env=passed_on())
     return ServerConfig(name=name, transport=transport, restart="never" if restart == "never" else "always")

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.surroundings import surroundings
+
 COMMAND = (sys.executable, "-m", "interlock")
 PATIENCE = 60.0
 
@@ -63,8 +65,7 @@ class Shell:
         return self.folder / "home"
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return {**kept, "INTERLOCK_HOME": str(self.home), "COLUMNS": "200", **more}
+        return surroundings(**{"INTERLOCK_HOME": str(self.home), "COLUMNS": "200", **more})
 
     def run(self, *arguments: str, stdin: str = "", **environment: str) -> Done:
         done = subprocess.run(
@@ -152,7 +153,8 @@ def pieces(terminal: int, process: "subprocess.Popen[bytes]") -> Iterator[bytes]
 def scripted(name: str, script: Path, more: str = "") -> str:
     """A table for a server that plays `script`."""
     arguments = json.dumps(["-m", "interlock.testing.server", str(script)])
-    return f"[mcp_servers.{name}]\ncommand = {json.dumps(sys.executable)}\nargs = {arguments}\n{more}"
+    started = f"command = {json.dumps(sys.executable)}\nargs = {arguments}\nenv_vars = ['PYTHONPATH']"
+    return f"[mcp_servers.{name}]\n{started}\n{more}"
 
 
 EXITS = '[mcp_servers.exits]\ncommand = "false"\n'

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.testing import Call, Say, ScriptedEndpoint
+from tests.surroundings import surroundings
 
 COMMAND = (sys.executable, "-m", "interlock", "app-server")
 INTERLOCK = Path(sys.executable).parent / "interlock"
@@ -37,8 +38,7 @@ class Home:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return {**kept, "INTERLOCK_HOME": str(self.folder)}
+        return surroundings(INTERLOCK_HOME=str(self.folder))
 
     def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen([*COMMAND, *arguments], env=self.environment, cwd=self.folder, **streams)
@@ -102,6 +102,7 @@ base_url = "{base_url}"
 [mcp_servers.s]
 command = {json.dumps(sys.executable)}
 args = {arguments}
+env_vars = ["PYTHONPATH"]
 required = true
 startup_timeout_sec = 40
 """,

@@ -47,7 +47,8 @@ def test_everything_that_is_wrong_is_found_with_its_fix(here: Shell) -> None:
     here.configure(
         scripted("odd", odd, 'on_bad_tool = "skip"\ndisabled_tools = ["kept_out", "needs.renamin"]'),
         scripted("refused", odd),
-        f"[mcp_servers.noisy]\ncommand = {json.dumps(sys.executable)}\nargs = {noisy}\non_bad_tool = 'skip'\n",
+        f"[mcp_servers.noisy]\ncommand = {json.dumps(sys.executable)}\nargs = {noisy}\n"
+        "env_vars = ['PYTHONPATH']\non_bad_tool = 'skip'\n",
         EXITS,
         SILENT,
         OFF,
