@@ -8,13 +8,16 @@ was named. A server is taken whole from the nearest file that has its name.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock.configuration.platform import home_folder
 from interlock.configuration.trust import TrustStore
 from interlock.configuration.values import Configuration
+from interlock.vocabulary.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from interlock.configuration.layers import Layer, Written
@@ -79,8 +82,47 @@ def places(
 
     Arguments and errors are those of `load`.
     """
+    return _places(_layers(path, home, project, environment))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What the files say as far as they can be read.
+
+    `places` is what `places` gives. `unreadable` has the error of each file that cannot be read or is malformed as a
+    whole; nothing of such a file is in the other two.
+    """
+
+    configuration: Configuration
+    places: Mapping[str, tuple[str, ...]]
+    unreadable: Mapping[str, InvalidRequest]
+
+
+def survey(
+    path: str | Path | None = None,
+    *,
+    home: str | Path | None = None,
+    project: str | Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Survey:
+    """Read the configuration as `load` does, and go on with the other files where it would raise; every file once."""
+    unreadable: dict[str, InvalidRequest] = {}
+    layers: list[Layer] = []
+    for file, read in _readings(path, home, project, environment):
+        try:
+            layers.append(read())
+        except InvalidRequest as error:
+            unreadable[str(file)] = error
+    if not layers:
+        return Survey(configuration=Configuration(), places={}, unreadable=unreadable)
+    from interlock.configuration.layers import compose
+
+    return Survey(configuration=compose(layers, environment), places=_places(layers), unreadable=unreadable)
+
+
+def _places(layers: "Sequence[Layer]") -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for layer in _layers(path, home, project, environment):
+    for layer in layers:
         for name, (_, source) in layer.servers.items():
             found[name] = (*found.get(name, ()), f"{source.file} [{source.heading}.{name}]")
     return found
@@ -89,6 +131,13 @@ def places(
 def _layers(
     path: str | Path | None, home: str | Path | None, project: str | Path | None, environment: Mapping[str, str]
 ) -> "Sequence[Layer]":
+    return [read() for _, read in _readings(path, home, project, environment)]
+
+
+def _readings(
+    path: str | Path | None, home: str | Path | None, project: str | Path | None, environment: Mapping[str, str]
+) -> "Sequence[tuple[Path, Callable[[], Layer]]]":
+    """The files that are read, the nearest last, and what reads each."""
     if path is None and home is None and project is None:
         home = home_folder(environment)
     named = None if path is None else Path(path)
@@ -106,7 +155,7 @@ def _layers(
 
     store = TrustStore(Path(home) if home is not None else home_folder(environment))
     return [
-        read_if_trusted(file, store, environment) if is_project else read(file, environment)
+        (file, partial(read_if_trusted, file, store, environment) if is_project else partial(read, file, environment))
         for file, is_project in files
     ]
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from interlock.configuration import TrustStore
 from interlock.surfaces.cli.doctor.server_check import examine_live
 from interlock.vocabulary.resource import Listing
 from interlock.vocabulary.server import ServerConfig, ServerReport, ServerStatus, StdioTransport
@@ -153,8 +154,62 @@ def test_a_server_in_two_files_is_named_with_both(here: Shell) -> None:
     assert f"{near.name} [mcpServers.off] is nearer" in twice["message"]
 
 
-def test_a_malformed_file_is_one_sentence(here: Shell) -> None:
-    here.configure("[mcp_servers.a\n")
+MALFORMED: dict[str, tuple[str | bytes, str, str]] = {
+    "syntax": ("a = 1\n[mcp_servers.a\n", ":2:15: expected ']' at the end of a table declaration", "correct that line"),
+    "twice": ("[a]\n[a]\n", ":2:3: [a] is written before", "correct that line"),
+    "encoding": (b'model = "\xfc"\n', ":1:10: this is not UTF-8", "correct that line"),
+}
+
+
+@requirement("CFG-3")
+@pytest.mark.parametrize(("content", "message", "fix"), MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_file_is_a_finding_beside_all_others(
+    here: Shell, content: str | bytes, message: str, fix: str
+) -> None:
+    file = here.home / "config.toml"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    file.chmod(0o666)
+    near = here.write("near.toml", "\n".join([scripted("good", here.write("good.json", '{"tools": []}')), EXITS]))
+    done = here.run("doctor", "-c", str(near), "--json")
+    assert (done.status, done.json["ok"]) == (1, False)
+    unreadable = found(done.json, "configuration")["unreadable"]
+    assert (unreadable["level"], unreadable["message"]) == ("error", f"cannot read {file}{message}")
+    assert unreadable["fix"] == fix
+    assert found(done.json, "configuration")["file"]["message"] == f"read {near}"
+    assert found(done.json, "good")["ready"]["level"] == "ok"
+    assert "cannot_start" in found(done.json, "exits")
+    assert found(done.json, "home").keys() == {"home", "others_write"}
+    assert found(done.json, "model").keys() == {"not_examined"}
+    assert [f for f in done.json["findings"] if f["level"] in ("error", "warning") and not f["fix"]] == []
+
+
+def test_a_folder_in_the_place_of_a_file_is_a_finding(here: Shell) -> None:
+    (here.home / "config.toml").mkdir()
     done = here.run("doctor")
-    assert (done.status, done.errors.count("\n")) == (2, 1)
-    assert "config.toml:1:15" in done.errors
+    assert (done.status, done.errors) == (1, "1 error, 0 warnings\n")
+    assert f"config.toml: is a directory\n{' ' * 11}fix: check the path\n" in done.output
+    assert "there is no configuration file yet" not in done.output
+
+
+def test_a_malformed_file_of_the_project_leaves_the_users_servers_examined(here: Shell) -> None:
+    here.configure(OFF)
+    text = '{"mcpServers": {x}}'
+    TrustStore(here.home).trust(here.write(".mcp.json", text), text.encode())
+    done = here.run("doctor", "--json")
+    assert ".mcp.json:1:17: " in found(done.json, "configuration")["unreadable"]["message"]
+    assert found(done.json, "off").keys() == {"disabled"}
+
+
+def test_a_server_that_may_stand_in_the_malformed_file_is_not_said_to_be_none(here: Shell) -> None:
+    here.configure("[mcp_servers.a\n")
+    done = here.run("doctor", "a", "--json")
+    assert done.status == 1
+    unknown = found(done.json, "a")["unknown_server"]
+    assert unknown["message"] == "no file that can be read has a server 'a'"
+    assert unknown["fix"] == f"mend {here.home}/config.toml, then run `interlock doctor a` again"
+
+
+def test_a_home_whose_name_no_system_takes_is_a_finding(here: Shell) -> None:
+    done = here.run("doctor", INTERLOCK_HOME=f"/{'x' * 300}")
+    assert (done.status, done.errors) == (1, "1 error, 0 warnings\n")
+    assert "config.toml: file name too long" in done.output

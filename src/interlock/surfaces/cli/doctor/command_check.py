@@ -55,7 +55,7 @@ def examine(config: ServerConfig, transport: StdioTransport) -> Iterator[Finding
     command = reveal(transport.command)
     folder = Path.cwd() if transport.cwd is None else Path(reveal(transport.cwd))
     examination = _Examination(config.name, command, str(transport.command), environment, folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         yield examination.finding(
             "error", "no_folder", f"its working folder {transport.cwd} does not exist", "create it, or correct `cwd`"
         )
@@ -113,7 +113,7 @@ class _Examination:
         """What would be started; None if nothing has that name."""
         if "/" in self._command:
             file = self._folder / self._command
-            return file if file.is_file() else None
+            return file if os.path.isfile(file) else None
         found = shutil.which(self._command, mode=os.F_OK, path=self._path)
         return None if found is None else Path(found)
 
@@ -127,7 +127,7 @@ class _Examination:
         if "/" in self._command:
             place = self._folder / self._command
             shown = self._folder / self._shown
-            where = f"{shown} is a folder" if place.is_dir() else f"there is no file {shown}"
+            where = f"{shown} is a folder" if os.path.isdir(place) else f"there is no file {shown}"
             if self._command.startswith("~"):
                 return self.finding("error", "command_not_found", where, "write the path in full: no shell expands ~")
             fix = "correct `command`; a relative one is looked for in `cwd`, else where the host was started"

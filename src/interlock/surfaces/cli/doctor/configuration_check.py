@@ -15,12 +15,16 @@ SUBJECT = "configuration"
 MODEL = "model"
 
 
-def examine_files(configuration: Configuration, server: str | None) -> Iterator[Finding]:
-    """Which files were read, and their problems; with `server` those of its table and of no table."""
+def examine_files(
+    configuration: Configuration, unreadable: Mapping[str, InvalidRequest], server: str | None
+) -> Iterator[Finding]:
+    """Which files were read or could not be, and their problems; with `server` those of its table and of no table."""
+    for file, error in unreadable.items():
+        yield Finding.of_sentence(SUBJECT, "error", "unreadable", error.message, otherwise=f"mend or replace {file}")
     for file in configuration.files:
         if not any(problem.file == file and not problem.table for problem in configuration.problems):
             yield Finding(subject=SUBJECT, level="ok", kind="file", message=f"read {file}")
-    if not configuration.files:
+    if not configuration.files and not unreadable:
         yield Finding(
             subject=SUBJECT,
             level="note",
@@ -37,6 +41,10 @@ def examine_files(configuration: Configuration, server: str | None) -> Iterator[
             yield Finding.of_sentence(
                 subject, level, "configuration", str(problem), otherwise=f"correct it in {problem.file}"
             )
+    if server is not None and server not in configuration.servers:
+        message = f"no file that can be read has a server {server!r}"
+        fix = f"mend {', '.join(unreadable)}, then run `interlock doctor {server}` again"
+        yield Finding(subject=server, level="error", kind="unknown_server", message=message, fix=fix)
 
 
 def examine_places(places: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
@@ -46,6 +54,12 @@ def examine_places(places: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
             message = f"is written in {other}, too, which is not used: {counts} is nearer"
             fix = "remove one of them, or give it another name"
             yield Finding(subject=server, level="note", kind="written_twice", message=message, fix=fix)
+
+
+def not_examined() -> Iterator[Finding]:
+    """What `examine_model` would say is not known while a file is unread that may name the model or its provider."""
+    message = "was not looked at, because it may stand in the file that cannot be read"
+    yield Finding(subject=MODEL, level="note", kind="not_examined", message=message, fix="mend that file first")
 
 
 def examine_model(configuration: Configuration, environment: Mapping[str, str]) -> Iterator[Finding]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import anyio
 
-from interlock.configuration import Configuration, load, refuse_windows
-from interlock.configuration.load import places
+from interlock.configuration import Configuration, refuse_windows
+from interlock.configuration.load import survey
 from interlock.surfaces.cli.doctor.command_check import examine
 from interlock.surfaces.cli.doctor.configuration_check import (
     MODEL,
@@ -22,6 +22,7 @@ from interlock.surfaces.cli.doctor.configuration_check import (
     examine_files,
     examine_model,
     examine_places,
+    not_examined,
 )
 from interlock.surfaces.cli.doctor.finding import Finding, Level
 from interlock.surfaces.cli.doctor.home_check import SUBJECT as HOME
@@ -41,14 +42,17 @@ COLOURS: Mapping[Level, str] = {"ok": "32", "note": "36", "warning": "33", "erro
 async def show(server: str | None, config: Path | None, as_json: bool, closing: AsyncExitStack) -> int:
     """Examine and print; 1 when something would fail."""
     refuse_windows()
-    configuration = load(config, home=home(), project=Path.cwd(), environment=os.environ)
-    if server is not None:
+    surveyed = survey(config, home=home(), project=Path.cwd(), environment=os.environ)
+    configuration, unreadable = surveyed.configuration, surveyed.unreadable
+    if config is not None and str(config) in unreadable and not os.path.exists(config):
+        raise unreadable[str(config)]  # a wrong word of the command line, and no state of things
+    if server is not None and not unreadable:
         refuse_unknown(configuration, server)
-    findings = [*examine_files(configuration, server)]
+    findings = [*examine_files(configuration, unreadable, server)]
     if server is None:
-        findings += [*examine_model(configuration, os.environ), *examine_home(home(), configuration)]
-    written = places(config, home=home(), project=Path.cwd(), environment=os.environ)
-    findings += examine_places({name: written[name] for name in written if server in (None, name)})
+        model = not_examined() if unreadable else examine_model(configuration, os.environ)
+        findings += [*model, *examine_home(home(), configuration, unreadable)]
+    findings += examine_places({n: found for n, found in surveyed.places.items() if server in (None, n)})
     findings += await _servers(closing, configuration, server)
     failing = any(finding.level == "error" for finding in findings)
     if as_json:

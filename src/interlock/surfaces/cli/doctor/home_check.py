@@ -6,7 +6,7 @@ Never: changes a permission or ends a process.
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from interlock.configuration import Configuration, store_place
@@ -21,16 +21,16 @@ OTHERS_WRITE = 0o022
 OTHERS_READ = 0o044
 
 
-def examine_home(home: Path, configuration: Configuration) -> Iterator[Finding]:
-    """Permissions, and processes of earlier runs."""
-    if not home.exists():
+def examine_home(home: Path, configuration: Configuration, unreadable: Iterable[str] = ()) -> Iterator[Finding]:
+    """Permissions, those of unreadable files too, and processes of earlier runs."""
+    if not os.path.exists(home):
         yield _absent(home)
-    elif not home.is_dir():
+    elif not os.path.isdir(home):
         yield _found("error", "no_folder", f"{home} is no folder", "name another one in INTERLOCK_HOME")
     else:
         yield from _folder(home)
         yield from _store(store_place(os.environ, home))
-    for file in dict.fromkeys([str(home / HOME_FILE), *configuration.files]):
+    for file in dict.fromkeys([str(home / HOME_FILE), *configuration.files, *unreadable]):
         yield from _file(Path(file), holds_secrets=_holds_secrets(configuration, file))
     yield from orphans()
 
@@ -49,10 +49,11 @@ def orphans() -> Iterator[Finding]:
 
 def _absent(home: Path) -> Finding:
     """Whether it could be made: what is above it has to be a folder in which we may write."""
-    above = next(folder for folder in home.parents if folder.exists())
-    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+    above = next(folder for folder in home.parents if os.path.exists(folder))
+    if os.path.isdir(above) and os.access(above, os.W_OK | os.X_OK):
         return Finding(subject=SUBJECT, level="note", kind="no_home", message=f"{home} does not exist yet")
-    message = f"{home} cannot be made, because {above} {'cannot be written' if above.is_dir() else 'is no folder'}"
+    why = "cannot be written" if os.path.isdir(above) else "is no folder"
+    message = f"{home} cannot be made, because {above} {why}"
     return _found("error", "not_writable", message, "set INTERLOCK_HOME, or HOME, to a folder of yours")
 
 
@@ -73,13 +74,13 @@ def _store(place: Path | str) -> Iterator[Finding]:
     if not isinstance(place, Path):
         return  # what others may read of a database, its server decides
     for file in (place, place.with_name(f"{place.name}-wal")):
-        if file.exists() and _mode(file) & (OTHERS_READ | OTHERS_WRITE):
+        if os.path.exists(file) and _mode(file) & (OTHERS_READ | OTHERS_WRITE):
             message = f"others can read the conversations in {file}"
             yield _found("warning", "others_read", message, f"run: chmod 600 {file}")
 
 
 def _file(file: Path, *, holds_secrets: bool) -> Iterator[Finding]:
-    if not file.exists():
+    if not os.path.exists(file):
         return
     mode = _mode(file)
     if mode & OTHERS_WRITE and file.name not in PROJECT_FILES:  # a project's file counts by its content only
