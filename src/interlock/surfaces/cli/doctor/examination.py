@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 
 from interlock.configuration import Configuration, refuse_windows
-from interlock.configuration.load import survey
+from interlock.configuration.load import Survey, survey
 from interlock.surfaces.cli.doctor.command_check import examine
 from interlock.surfaces.cli.doctor.configuration_check import (
     MODEL,
@@ -42,10 +42,8 @@ COLOURS: Mapping[Level, str] = {"ok": "32", "note": "36", "warning": "33", "erro
 async def show(server: str | None, config: Path | None, as_json: bool, closing: AsyncExitStack) -> int:
     """Examine and print; 1 when something would fail."""
     refuse_windows()
-    surveyed = survey(config, home=home(), project=Path.cwd(), environment=os.environ)
+    surveyed = _survey(config)
     configuration, unreadable = surveyed.configuration, surveyed.unreadable
-    if config is not None and str(config) in unreadable and not os.path.exists(config):
-        raise unreadable[str(config)]  # a wrong word of the command line, and no state of things
     if server is not None and not unreadable:
         refuse_unknown(configuration, server)
     findings = [*examine_files(configuration, unreadable, server)]
@@ -60,6 +58,13 @@ async def show(server: str | None, config: Path | None, as_json: bool, closing: 
     else:
         _print(findings)
     return 1 if failing else 0
+
+
+def _survey(config: Path | None) -> Survey:
+    surveyed = survey(config, home=home(), project=Path.cwd(), environment=os.environ)
+    if config is not None and str(config) in surveyed.unreadable and not os.path.exists(config):
+        raise surveyed.unreadable[str(config)]  # a wrong word of the command line, and no state of things
+    return surveyed
 
 
 async def _servers(closing: AsyncExitStack, configuration: Configuration, server: str | None) -> list[Finding]:
