@@ -24,12 +24,12 @@ def test_a_secret_in_a_document_is_masked(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_columns_are_aligned_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(Table(("a", "long heading"), [("1", "2"), ("three", "x\ny")]))
+    print_table(Table(("a", "long heading"), [("1", "2"), ("three", "x\ny")], names=("a",)))
     assert capsys.readouterr().out == "A      LONG HEADING\n1      2\nthree  x y\n"
 
 
 def test_an_empty_table_is_a_remark_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(Table(("a",), [], "nothing is there"))
+    print_table(Table(("a",), [], "nothing is there", names=()))
     assert capsys.readouterr() == ("", "nothing is there\n")
 
 

@@ -68,7 +68,8 @@ async def resume(thread: str, interrupt: bool, as_json: bool, closing: AsyncExit
         what = "was interrupted" if waiting is None else WAITS if state.open_questions else ANSWERED
         say(f"thread {state.thread_id}, {turns}: the last one {what}")
         rows = [(item.id, item.server, item.tool, item.error.message if item.error else "") for item in interrupted]
-        print_table(Table(("call", "server", "tool", "what is known"), rows, "no call was running"))
+        headings = ("call", "server", "tool", "what is known")
+        print_table(Table(headings, rows, "no call was running", names=headings[:3]))
     print_open(state.open_questions)
     if waiting is not None:
         how = "answer" if state.open_questions else "go on"
@@ -163,7 +164,8 @@ async def show_memory_uses(limit: int, as_json: bool, closing: AsyncExitStack) -
         print_json({"uses": [{"thread_id": u.thread_id, "uses": u.uses, "last_used_at": u.last_used_at} for u in uses]})
         return
     rows = [(u.thread_id, str(u.uses), time_text(u.last_used_at), names.get(u.thread_id, "")) for u in uses]
-    print_table(Table(("thread", "uses", "last used", "about"), rows, "no memory was cited yet"))
+    headings = ("thread", "uses", "last used", "about")
+    print_table(Table(headings, rows, "no memory was cited yet", names=("thread",)))
 
 
 async def _with_ends(thread: str, *, interrupt: bool) -> ThreadState:

@@ -60,7 +60,8 @@ def show(name: str, config: Path | None, as_json: bool) -> None:
             }
         )
         return
-    print_table(Table(("setting", "value", "from"), [(s.key, _text(s.value), s.source) for s in settings]))
+    rows = [(s.key, _text(s.value), s.source) for s in settings]
+    print_table(Table(("setting", "value", "from"), rows, names=("setting",)))
     for problem in problems:
         if problem.fatal:
             complain(str(problem))

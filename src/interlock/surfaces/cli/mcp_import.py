@@ -139,7 +139,8 @@ def _sorted_out(choice: Choice, chosen: Sequence[Offer]) -> tuple[list[Offer], l
 def _show(offers: Sequence[Offer], places: Sequence[HostFile]) -> None:
     rows = [(o.found.name, o.state, o.found.host.host, _starts(o.found), str(o.found.host.file)) for o in offers]
     looked = ", ".join(dict.fromkeys(str(place.file) for place in places))
-    print_table(Table(("name", "state", "host", "starts", "file"), rows, f"nothing was found; looked at {looked}"))
+    headings = ("name", "state", "host", "starts", "file")
+    print_table(Table(headings, rows, f"nothing was found; looked at {looked}", names=("name",)))
 
 
 def _starts(found: Found) -> str:

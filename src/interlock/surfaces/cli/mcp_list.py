@@ -61,7 +61,8 @@ def _print(
     elif at_terminal(sys.stdout):
         _print_for_people(reports, tools)
     else:
-        print_table(Table(HEADINGS, [_row(report, tools.get(name)) for name, report in reports.items()], EMPTY))
+        rows = [_row(report, tools.get(name)) for name, report in reports.items()]
+        print_table(Table(HEADINGS, rows, EMPTY, names=("name",)))
 
 
 def _print_for_people(reports: Mapping[str, ServerReport], tools: Mapping[str, int]) -> None:
@@ -69,7 +70,7 @@ def _print_for_people(reports: Mapping[str, ServerReport], tools: Mapping[str, i
     rows = [_row(report, tools.get(name))[:-1] for name, report in reports.items()]
     kept = [place for place in range(len(HEADINGS) - 1) if {row[place] for row in rows} - {"-", "0"}]
     headings = tuple(HEADINGS[place] for place in kept)
-    print_table(Table(headings, [tuple(row[place] for place in kept) for row in rows], EMPTY))
+    print_table(Table(headings, [tuple(row[place] for place in kept) for row in rows], EMPTY, names=("name",)))
     for name, report in reports.items():
         if report.reason:
             complain(report.reason if name in report.reason else f"{name}: {report.reason}")

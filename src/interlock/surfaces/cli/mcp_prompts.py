@@ -70,7 +70,7 @@ def _show_list(answers: Answers[tuple[Listed]], as_json: bool) -> None:
         )
         return
     rows = [(name, p.name, _arguments(p), p.description or p.title or "-") for name, p in prompts]
-    print_table(Table(HEADINGS, rows, "no server has a prompt"))
+    print_table(Table(HEADINGS, rows, "no server has a prompt", names=HEADINGS[:2]))
     lacking = [name for name, listing in listings.items() if listing is None]
     if lacking:
         say(f"without prompts: {', '.join(lacking)}")

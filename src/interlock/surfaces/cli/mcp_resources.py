@@ -132,7 +132,8 @@ def _print(kind: Kind, entries: list[dict[str, Any]], bad: list[tuple[str, BadEn
         (entry["server"], str(entry.get(kind.uri, "-")), str(entry.get("name", "-")), str(entry.get("mimeType") or "-"))
         for entry in entries
     ]
-    print_table(Table(("server", kind.heading, "name", "type"), rows, f"no server lists a {kind.noun}"))
+    headings = ("server", kind.heading, "name", "type")
+    print_table(Table(headings, rows, f"no server lists a {kind.noun}", names=headings[:2]))
     if kind is TEMPLATES and rows:
         say("`interlock mcp read SERVER TEMPLATE --set NAME=VALUE` fills one in and reads it")
     for server, entry in bad:

@@ -48,7 +48,8 @@ async def show(config: Path | None, server: str | None, as_json: bool, closing: 
         shown = [_tool(name, tool, offered=name not in refused) for name, tool in tools]
         print_json({"tools": shown, "errors": answers.errors + left_out + kept_out})
     else:
-        print_table(Table(HEADINGS, [_row(name, tool) for name, tool in tools], "no server offers a tool"))
+        rows = [_row(name, tool) for name, tool in tools]
+        print_table(Table(HEADINGS, rows, "no server offers a tool", names=HEADINGS[:3]))
         answers.complain()
         for sentence in refused.values():
             complain(sentence)

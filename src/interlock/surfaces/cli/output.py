@@ -1,28 +1,39 @@
 """What a command prints.
 
-Owns: tables at a terminal, aligned text in a pipe, JSON for programs, sentences on stderr.
+Owns: tables at a terminal, a block of lines for each row where a table would break names; aligned text in a pipe, JSON
+for programs, sentences on stderr.
 Never: lets a server's text steer the terminal, or loads rich where nobody would see it.
 """
 
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TextIO
 
 from interlock.vocabulary.errors import InterlockError, ServerFailed, ServerFailure
 from interlock.vocabulary.secret import Secret
 
+GAP = 2
+"""Columns of a terminal between two columns of a table."""
+
+FOLDED = 10
+"""Columns of a terminal that a column whose cells may be folded needs at least, or those of its heading."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of texts under headings. `empty` is the sentence (on stderr) when there are no rows."""
+    """Rows of texts under headings. `empty` is the sentence (on stderr) when there are no rows.
+
+    `names`: the headings of what people copy into their next command; no line break is put into these.
+    """
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     empty: str = ""
+    names: Collection[str] = field(kw_only=True)
 
 
 def print_json(document: Any) -> None:
@@ -153,16 +164,36 @@ def _print_aligned(table: Table) -> None:
 
 
 def _print_rich(table: Table) -> None:
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    console = Console(no_color=not coloured(sys.stdout), highlight=False)
+    rows = [_cells(row) for row in table.rows]
+    needed = GAP * (len(table.headings) - 1)
+    for heading, cells in zip(table.headings, zip(*rows, strict=True), strict=True):
+        whole = max(map(cell_len, (heading, *cells)))
+        needed += whole if heading in table.names else min(whole, max(FOLDED, len(heading)))
+    if needed > console.width:
+        return _print_blocks(table.headings, rows)
     grid = RichTable(box=None, header_style="bold", pad_edge=False)
     for heading in table.headings:
-        grid.add_column(heading, overflow="fold")
-    for row in table.rows:
-        grid.add_row(*(Text(cell) for cell in _cells(row)))
-    Console(no_color=not coloured(sys.stdout), highlight=False).print(grid)
+        grid.add_column(heading, overflow="fold", no_wrap=heading in table.names)
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    return console.print(grid)
+
+
+def _print_blocks(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """A line for each cell. The terminal breaks a long one by itself, and gives it back whole when it is copied."""
+    width = max(map(len, headings))
+    start, end = ("\x1b[1m", "\x1b[0m") if coloured(sys.stdout) else ("", "")
+    for number, row in enumerate(rows):
+        if number:
+            _write(sys.stdout, "")
+        for heading, cell in zip(headings, row, strict=True):
+            _write(sys.stdout, f"{start}{heading.ljust(width)}{end}  {cell}".rstrip())
 
 
 def _cells(row: tuple[str, ...]) -> tuple[str, ...]:

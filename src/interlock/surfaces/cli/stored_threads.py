@@ -112,7 +112,8 @@ def _print_calls(events: Sequence[StoredEvent]) -> None:
     rows = [
         (item.id, item.server, item.tool, time_text(at), _duration(item), _outcome(item)) for at, item in calls.values()
     ]
-    print_table(Table(("call", "server", "tool", "began", "took", "outcome"), rows, "no tool was called"))
+    headings = ("call", "server", "tool", "began", "took", "outcome")
+    print_table(Table(headings, rows, "no tool was called", names=headings[:3]))
 
 
 def _outcome(item: McpToolCallItem) -> str:

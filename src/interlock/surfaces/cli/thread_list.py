@@ -47,4 +47,5 @@ def _print(records: "Sequence[ThreadRecord]", as_json: bool) -> None:
         )
         for record in records
     ]
-    print_table(Table(("id", "updated", "turns", "model", "about"), rows, "no thread is stored yet"))
+    headings = ("id", "updated", "turns", "model", "about")
+    print_table(Table(headings, rows, "no thread is stored yet", names=("id",)))
