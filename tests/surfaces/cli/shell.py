@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -86,16 +87,18 @@ class Shell:
         after: tuple[str, str | signal.Signals] | None = None,
         **environment: str,
     ) -> str:
-        """Everything that a terminal of 200 columns gets to see, what is typed included.
+        """Everything that a terminal of `COLUMNS` columns (200) gets to see, what is typed included.
 
         `after`: words, and what is typed, or sent as a signal, once they were seen.
         """
         ours, theirs = pty.openpty()
         os.write(ours, typed.encode())
+        variables = self.environment(TERM="xterm-256color", **environment)
+        termios.tcsetwinsize(theirs, (50, int(variables["COLUMNS"])))
         process = subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=self.folder,
-            env=self.environment(TERM="xterm-256color", **environment),
+            env=variables,
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

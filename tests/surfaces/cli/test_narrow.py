@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,16 @@ def test_in_forty_columns_lists_have_names_that_can_be_copied(
 ) -> None:
     words = narrow.run_at_terminal(*arguments, COLUMNS="40", NO_COLOR="1").split()
     assert [name for name in names if name not in words] == []
+
+
+def test_in_forty_columns_the_line_that_is_wiped_is_one_line(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    late = shell.write("late.json", json.dumps({"on": {"start": [{"wait_for_file": "/nonexistent", "within": 0.8}]}}))
+    shell.configure(*(scripted(f"{SERVER}_{number}", late) for number in range(3)))
+    seen = shell.run_at_terminal("mcp", "list", COLUMNS="40", NO_COLOR="1")
+    drawn = [line for line in re.split(r"\r|\x1b\[2K", seen) if line.startswith("starting ")]
+    assert drawn
+    assert max(map(len, drawn)) < 40
 
 
 def test_in_forty_columns_what_another_host_has_can_be_named(tmp_path: Path) -> None:
