@@ -1,13 +1,17 @@
 """The whole of Interlock: a Host with its store, a Thread, and calls of a Step under the policy.
 
 It does not `touch`: a Thread follows its servers by itself, in a rhythm that calms storms (benchmarks/growth.py). Nor
-does it `read`: a model is shown some KiB of a large resource.
+does it `read`: a model is shown some KiB of a large resource. Its store is there before the first round that counts, as
+a user's is after the first day.
 """
 
+import atexit
 import itertools
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 from benchmarks.subjects.connection import TIMEOUT, config_of
@@ -37,12 +41,19 @@ class Steps:
     @asynccontextmanager
     async def open(self, places: Sequence[Place]) -> AsyncIterator[Sequence[Client]]:
         servers = {place.name: config_of(place) for place in places}
-        with tempfile.TemporaryDirectory(prefix="interlock-benchmark-") as folder:
-            async with (
-                Host(servers, store=Path(folder, "store.db"), grace=TIMEOUT) as host,
-                (await host.start_thread()).step() as step,
-            ):
-                yield [StepClient(step, place.name) for place in places]
+        async with (
+            Host(servers, store=store(), grace=TIMEOUT) as host,
+            (await host.start_thread()).step() as step,
+        ):
+            yield [StepClient(step, place.name) for place in places]
+
+
+@cache
+def store() -> Path:
+    """The one store of this process, which goes with it; the warm-up makes it."""
+    folder = tempfile.mkdtemp(prefix="interlock-benchmark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder, "store.db")
 
 
 SUBJECT = Steps()
