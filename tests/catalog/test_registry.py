@@ -188,48 +188,58 @@ def test_a_source_without_tools_moves_no_revision_and_keeps_its_notes() -> None:
     assert (registry.catalog.revision, registry.notes(), registry.sources) == (0, (), ())
 
 
-def entry(name: str) -> ToolEntry:
-    """An entry under a name that several sources can claim."""
-    (made,) = replacement(listing("s", name), config("s")).entries
+def handler(name: str, says: str) -> ToolEntry | BuiltinEntry:
+    """A handler under a name that several sources can claim; one that says nothing is of the host itself."""
+    if not says:
+        return builtin(name)
+    (made,) = replacement(listing("s", tool(name, description=says)), config("s")).entries
     return replace(made, public_name=name)
 
 
+def said(entry: ToolEntry) -> str:
+    return entry.tool.description or ""
+
+
 SOURCES = st.sampled_from(["a", "b", "builtin"])
-TOOLS = st.sets(st.sampled_from(["x", "y", "z"]))
+TOOLS = st.dictionaries(st.sampled_from(["x", "y", "z"]), st.sampled_from(["", "this", "that"]))
 
 
 class RegistryMatchesADictOfOwners(RuleBasedStateMachine):
-    """Any order of replacing and removing behaves like one dict from name to owner."""
+    """Any order of replacing and removing behaves like one dict from name to owner and what its handler says."""
 
     def __init__(self) -> None:
         super().__init__()
         self.registry = Registry()
-        self.owners: dict[str, str] = {}
+        self.owners: dict[str, tuple[str, str]] = {}
         self.changes = 0
 
     @rule(source=SOURCES, tools=TOOLS)
-    def replace(self, source: str, tools: set[str]) -> None:
+    def replace(self, source: str, tools: dict[str, str]) -> None:
         before = self.registry.catalog
-        new = dict.fromkeys(tools, source)
-        if any(self.owners.get(name, source) != source for name in new):
+        handlers = [handler(name, says) for name, says in tools.items()]
+        if any(self.owners.get(name, (source, ""))[0] != source for name in tools):
             with pytest.raises(InvalidRequest):
-                self.registry.replace_source(source, map(entry, sorted(tools)))
+                self.registry.replace_source(source, handlers)
             assert self.registry.catalog is before
             return
-        changed = {name for name, owner in self.owners.items() if owner == source} != tools
-        self.registry.replace_source(source, map(entry, sorted(tools)))
-        self.owners = {name: owner for name, owner in self.owners.items() if owner != source} | new
+        new = {name: (source, says) for name, says in tools.items()}
+        changed = {name: own for name, own in self.owners.items() if own[0] == source} != new
+        self.registry.replace_source(source, handlers)
+        self.owners = {name: own for name, own in self.owners.items() if own[0] != source} | new
         self.changes += changed
 
     @rule(source=SOURCES)
     def remove(self, source: str) -> None:
-        self.changes += source in self.owners.values()
+        self.changes += any(owner == source for owner, _ in self.owners.values())
         self.registry.remove_source(source)
-        self.owners = {name: owner for name, owner in self.owners.items() if owner != source}
+        self.owners = {name: own for name, own in self.owners.items() if own[0] != source}
 
     @invariant()
     def the_catalogue_is_what_the_owners_have(self) -> None:
-        assert names(self.registry.catalog) == sorted(self.owners)
+        entries = self.registry.catalog.entries
+        tools = {name: says for name, (_, says) in sorted(self.owners.items()) if says}
+        assert [(name, said(entry)) for name, entry in entries.items()] == list(tools.items())
+        assert list(self.registry.builtins) == sorted(name for name, (_, says) in self.owners.items() if not says)
         assert self.registry.catalog.revision == self.changes
 
 

@@ -55,6 +55,7 @@ class Registry:
 
     _sources: dict[str, _Source] = field(default_factory=dict[str, _Source])
     _owners: dict[str, str] = field(default_factory=dict[str, str])
+    _entries: dict[str, ToolEntry] = field(default_factory=dict[str, ToolEntry])
     _catalog: Catalog = field(default_factory=Catalog)
 
     def __repr__(self) -> str:
@@ -140,12 +141,14 @@ class Registry:
         for name in old.handlers:
             del self._owners[name]
         self._owners.update(dict.fromkeys(new.handlers, source))
-        self._catalog = self._merged()
+        was, become = _tools(old.handlers), _tools(new.handlers)
+        # Most changes are of what tools say, not of their names: then the order of all others stands.
+        self._entries = {**self._entries, **become} if was.keys() == become.keys() else self._merged()
+        self._catalog = Catalog(revision=self._catalog.revision + 1, entries=MappingProxyType(self._entries))
 
-    def _merged(self) -> Catalog:
-        entries = {name: handler for name, handler in self._handlers().items() if isinstance(handler, ToolEntry)}
-        ordered = {name: entries[name] for name in sorted(entries)}
-        return Catalog(revision=self._catalog.revision + 1, entries=MappingProxyType(ordered))
+    def _merged(self) -> dict[str, ToolEntry]:
+        entries = _tools(self._handlers())
+        return {name: entries[name] for name in sorted(entries)}
 
     def _handlers(self) -> dict[str, Handler]:
         """All handlers; sources in the order of their names, so that sorting meets long ordered runs."""
@@ -153,6 +156,10 @@ class Registry:
         for name in sorted(self._sources):
             merged.update(self._sources[name].handlers)
         return merged
+
+
+def _tools(handlers: Mapping[str, Handler]) -> dict[str, ToolEntry]:
+    return {name: handler for name, handler in handlers.items() if isinstance(handler, ToolEntry)}
 
 
 def _source(handlers: Iterable[Handler], notes: tuple[CatalogNote, ...], source: str) -> Sliced[_Source]:
