@@ -118,6 +118,11 @@ class Fold:
         self._view: ThreadState | None = None
 
     @property
+    def exists(self) -> bool:
+        """Whether the Thread has any event yet."""
+        return self.last_sequence > 0
+
+    @property
     def open_turn(self) -> str | None:
         return self._facts.open_turn
 

@@ -4,6 +4,7 @@ Owns: the order of a Thread's events; that each is stored before anybody is told
 Never: waits for a subscriber, goes on after the store failed, or records what contradicts its history.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Protocol
@@ -70,7 +71,7 @@ class Journal:
         self._checkpoints = None if observers else checkpoints  # an observer wants to see every event
         self._covered = 0
         self._fold = Fold(thread_id)
-        self._writing = anyio.Lock(fast_acquire=True)
+        self._writing = asyncio.Lock()  # of each event: anyio's asks twice which task this is
         self._subscribers: list[Subscriber] = []
         self._failure: StorageFailed | None = None
         self.failed = anyio.Event()
@@ -199,7 +200,7 @@ class Journal:
             with anyio.CancelScope(shield=True):
                 await self._writing.acquire()
         else:
-            self._writing.acquire_nowait()
+            await self._writing.acquire()  # at once: it is free
         try:
             (stored,) = await self._record((event,))
         finally:

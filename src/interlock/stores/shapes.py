@@ -136,9 +136,8 @@ def _writer(declared: Mapping[str, bool], members: Mapping[str, Shape]) -> Calla
             written = {}
             member = value.name
             written["name"] = member if type(member) in as_it_is_name else write_name(member)
-            member = value.error
-            if member is not None:
-                written["error"] = write_error(member)
+            if value.error is not None:
+                written["error"] = write_error(value.error)
             return written
     """
     lines = ["def write(value):", "    written = {}"]
@@ -146,10 +145,12 @@ def _writer(declared: Mapping[str, bool], members: Mapping[str, Shape]) -> Calla
     for name, optional in declared.items():
         shape = members[name]
         names[f"write_{name}"], names[f"as_it_is_{name}"] = shape.write, _as_it_is(shape)
-        assign = f"written[{name!r}] = write_{name}(member)"
-        if isinstance(shape, Plain):
-            assign = f"written[{name!r}] = member if type(member) in as_it_is_{name} else write_{name}(member)"
-        lines += [f"    member = value.{name}", f"    if member is not None: {assign}" if optional else f"    {assign}"]
+        if isinstance(shape, Plain) and not optional:
+            lines.append(f"    member = value.{name}")
+            lines.append(f"    written[{name!r}] = member if type(member) in as_it_is_{name} else write_{name}(member)")
+        else:
+            absent = f"if value.{name} is not None: " if optional else ""  # most of those that may be absent are
+            lines.append(f"    {absent}written[{name!r}] = write_{name}(value.{name})")
     exec("\n".join([*lines, "    return written"]), names)  # noqa: S102 -- names of our own dataclasses
     written: Callable[[Any], dict[str, Any]] = names["write"]
     return written
