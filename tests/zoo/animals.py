@@ -22,6 +22,8 @@ from interlock import HttpTransport, StdioTransport
 from tests.zoo.scenarios import HERE, Scenario
 
 SERVER = HERE / "animal_server.py"
+START = f"import sys; sys.path.append({str(HERE)!r}); import animal_server; animal_server.main()"
+"""Imports SERVER, which uses the standard library only: Python compiles a script anew each time that it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Animal:
 @asynccontextmanager
 async def animal(scenario: Scenario, trace_file: Path) -> AsyncIterator[Animal]:
     """The animal, ready to be connected to; whatever is left of it is ended."""
-    arguments = (str(SERVER), "--scenario", str(scenario.path), "--trace", str(trace_file))
+    arguments = ("-I", "-S", "-c", START, "--scenario", str(scenario.path), "--trace", str(trace_file))
     if scenario.transport == "stdio":
         stdio = StdioTransport(command=sys.executable, args=arguments)
         animal = Animal(scenario=scenario, transport=stdio, trace_file=trace_file)
