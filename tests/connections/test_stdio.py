@@ -236,6 +236,16 @@ Node.js v24.19.0
     assert last_words("{\n}\n") == "{ / }"
 
 
+def test_last_words_are_the_error_and_not_only_the_usage_that_a_program_explains_after_it() -> None:
+    usage = "Usage: srv [options]\n\nExamples:\n  srv --token=T\n  srv login\n"
+    assert last_words(f"Error: no token was given.\n{usage}") == (
+        "Error: no token was given. / … / Examples: / srv --token=T / srv login"
+    )
+    assert last_words(f"Error: {'long ' * 200}\n{usage}").startswith("Error: long")
+    assert last_words(f"{usage}srv: error: no token") == "srv --token=T / srv login / srv: error: no token"
+    assert last_words(f"Error: an old one\n{usage}Error: the newest") == "srv --token=T / srv login / Error: the newest"
+
+
 async def test_values_of_the_servers_environment_are_masked_in_what_it_prints() -> None:
     script = {"ping": [{"stderr": "token is tok-123456\n"}, {"raw": "token is tok-123456\n"}, {"result": {}}]}
     async with running(scripted(script, env={"TOKEN": "tok-123456", "FLAG": "1"})) as (channel, heard):

@@ -45,6 +45,7 @@ EXIT_WAIT = 0.25
 """Seconds that the end of stdout waits for the exit status, so that the error can tell it."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_AN_ERROR = re.compile(r"\W*(?:[\w.]*error|fatal|missing)\b", re.IGNORECASE)
 _AROUND_AN_ERROR = re.compile(r"\s*(?:at .+|[\[\]{}(),^~]*|(?:code|errno|syscall|requireStack): .*|Node\.js v[\d.]+)")
 
 
@@ -161,10 +162,14 @@ def last_words(text: str) -> str:
     """The last three lines of stderr in one line, without colours and with nothing that could steer a terminal.
 
     What Node.js writes around an error that ended it is left out: frames, brackets and its version hide the error.
+    Text that begins with an error, as where a program explains its usage after it, is shown with that line first.
     """
     every = _COLOUR.sub("", text[-STDERR_BYTES:]).strip().splitlines()
-    lines = [line for line in every if not _AROUND_AN_ERROR.fullmatch(line)][-3:] or every[-3:]
-    return printable(" / ".join(line.strip() for line in lines)[-LONGEST_LAST_WORDS:], LONGEST_LAST_WORDS)
+    lines = [line.strip() for line in every if not _AROUND_AN_ERROR.fullmatch(line)] or every
+    words = " / ".join(lines[-3:])[-LONGEST_LAST_WORDS:]
+    if len(lines) > 3 and _AN_ERROR.match(lines[0]) and not any(map(_AN_ERROR.match, lines[-3:])):
+        words = f"{lines[0]} / … / {words}"[:LONGEST_LAST_WORDS]
+    return printable(words, LONGEST_LAST_WORDS)
 
 
 class _PipeReader:
