@@ -797,7 +797,8 @@ async def test_a_server_without_tls_behind_a_secure_address_is_said_to_be_one() 
     ("status", "way_out"),
     [
         (401, "set bearer_token_env_var or http_headers"),
-        (403, "bearer_token_env_var or http_headers"),
+        (403, "give it other credentials with bearer_token_env_var or http_headers, or use the address that it allows"),
+        (421, "use the address that it allows"),
         (405, "many end in /mcp"),
         (429, "ask again later"),
         (500, "look into its log"),

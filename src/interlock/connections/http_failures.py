@@ -156,7 +156,11 @@ def _meaning(status: int) -> tuple[str, str]:
         case 401:
             return ", it wants credentials", "set bearer_token_env_var or http_headers in its table, or correct them"
         case 403:
-            return ", the credentials do not suffice", "give it others with bearer_token_env_var or http_headers"
+            way_out = "give it other credentials with bearer_token_env_var or http_headers"
+            # also a matter of the address: many a local server is there for one host name only
+            return ", it does not allow this", f"{way_out}, or use the address that it allows"
+        case 421:
+            return "", "use the address that it allows"
         case 404 | 405:
             return ", there is no MCP endpoint of this kind at the configured url", "correct it: many end in /mcp"
         case 429:
