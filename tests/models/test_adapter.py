@@ -15,6 +15,7 @@ import anyio.from_thread
 import pytest
 
 import interlock.models
+import interlock.models.adapter
 from interlock.configuration import ModelConfig, ProviderConfig
 from interlock.models.adapter import EndpointModel
 from interlock.testing import Break, Call, Gate, Raw, Refuse, Say, ScriptedEndpoint, Wait
@@ -24,6 +25,7 @@ from interlock.vocabulary.conversation import (
     EntryCompleted,
     ModelEvent,
     ModelRequest,
+    OutputEntry,
     SamplingCompleted,
     TextDelta,
     TextPart,
@@ -32,6 +34,7 @@ from interlock.vocabulary.conversation import (
 )
 from interlock.vocabulary.errors import InvalidRequest, ModelFailed
 from interlock.vocabulary.secret import Secret
+from tests.manifest import requirement
 
 pytestmark = pytest.mark.anyio
 ASK = ModelRequest(entries=(UserEntry(content=(TextPart(text="hello"),)),))
@@ -74,6 +77,20 @@ async def test_text_calls_and_usage_arrive_in_order(make: Make) -> None:
     ]
     assert isinstance(events[-1], SamplingCompleted)
     assert events[-1].usage == Usage(input_tokens=10, output_tokens=5)
+
+
+@requirement("LIF-8")
+async def test_calls_of_an_endpoint_that_names_them_all_alike_are_told_apart(make: Make) -> None:
+    before = (CallEntry(call_id="0", name="a", arguments="{}"), OutputEntry(call_id="0", content=()))
+    request = ModelRequest(entries=(*ASK.entries, *before))
+    alike = [Call("a", call_id="0"), Call("b", call_id="0"), Call("c", call_id="new"), Call("d", call_id="new")]
+    async with ScriptedEndpoint(alike) as endpoint:
+        events = await sampled(make(endpoint.base_url), request)
+    calls = [event.entry for event in events if isinstance(event, EntryCompleted)]
+    ids = [call.call_id for call in calls if isinstance(call, CallEntry)]
+    assert [call.name for call in calls if isinstance(call, CallEntry)] == ["a", "b", "c", "d"]
+    assert len({"0", *ids}) == 5
+    assert ids[2] == "new"  # an id that nobody has used stays as it is
 
 
 async def test_an_endpoint_that_counts_no_tokens_is_fine(make: Make) -> None:
@@ -285,6 +302,16 @@ async def test_a_sampling_that_is_given_up_in_the_middle_leaves_the_endpoint_fre
                 scope.cancel()
         assert scope.cancelled_caught
         assert isinstance((await sampled(model))[-1], SamplingCompleted)
+
+
+async def test_a_model_that_is_entered_has_its_package_loaded_before_it_is_asked(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    load = interlock.models.adapter._load_endpoint
+    monkeypatch.setattr("interlock.models.adapter._load_endpoint", lambda: (loaded.append("once"), load())[1])
+    async with make("http://127.0.0.1:9/v1"):
+        assert loaded == ["once"]
 
 
 async def test_a_sampling_that_is_given_up_does_not_wait_for_a_package_to_load(

@@ -218,3 +218,14 @@ async def test_steps_before_a_method_can_fail_it_and_a_step_can_end_the_process(
             assert await peer.process.wait() == 3
     methods = [json.loads(line)["method"] for line in trace.read_text().splitlines()]
     assert methods == ["resources/list", "tools/call"]
+
+
+@pytest.mark.parametrize("what", ["a device", "a file"])
+async def test_without_anybody_who_could_speak_to_it_it_says_so_and_ends(what: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text("{}", encoding="utf-8")
+    command = [sys.executable, "-m", "interlock.testing.server", str(script)]
+    with open("/dev/null" if what == "a device" else script, "rb") as nobody, anyio.fail_after(60):  # noqa: ASYNC230
+        done = await anyio.run_process(command, stdin=nobody, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"stdin is a file or a device" in done.stderr

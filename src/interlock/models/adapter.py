@@ -10,6 +10,7 @@ import os
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,11 +20,11 @@ import orjson
 
 from interlock.configuration.values import ProviderConfig
 from interlock.models.chat_completions import ChatDialect
-from interlock.models.dialect import Dialect, Reader, Stopped
+from interlock.models.dialect import Dialect, Reader, Stopped, new_call_id
 from interlock.models.failures import REPEATABLE, Failures, check_address, shown
 from interlock.models.parts import MediaKind
 from interlock.models.responses_api import ResponsesDialect
-from interlock.vocabulary.conversation import ModelEvent, ModelRequest
+from interlock.vocabulary.conversation import CallEntry, EntryCompleted, ModelEvent, ModelRequest
 from interlock.vocabulary.errors import InvalidRequest, ModelFailed
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.secret import Secret
@@ -42,7 +43,8 @@ class EndpointModel:
     """A model (port `Model`) that OpenAI's Responses API or Chat Completions reaches.
 
     Every sampling opens a connection of its own, unless the model is entered: inside
-    `async with model:` one client is kept for all of them.
+    `async with model:` one client is kept for all of them. Entering loads its package too, which takes a second or
+    more: enter it while servers start, and the first Step does not pass by in the meantime.
 
     Raises:
         InvalidRequest: the package `openai` is not installed, or the base URL is none.
@@ -77,6 +79,7 @@ class EndpointModel:
 
     async def __aenter__(self) -> Self:
         self._kept = AsyncExitStack()
+        await _endpoint_module()
         return self
 
     async def __aexit__(
@@ -91,6 +94,7 @@ class EndpointModel:
         key = self._key()
         failures = Failures(self._name, self._provider, key)
         body, attempt = self._dialect.body(self._name, request), 0
+        used = {entry.call_id for entry in request.entries if isinstance(entry, CallEntry)}
         async with self._opened(key) as endpoint:
             while True:
                 async with aclosing(self._attempt(endpoint, body, failures)) as events:
@@ -99,9 +103,9 @@ class EndpointModel:
                     except ModelFailed as failure:
                         body, attempt = await self._next_attempt(body, attempt, failure)
                         continue
-                    yield first
+                    yield _told_apart(first, used)
                     async for event in events:
-                        yield event
+                        yield _told_apart(event, used)
                     return
 
     async def _attempt(
@@ -141,8 +145,7 @@ class EndpointModel:
     @asynccontextmanager
     async def _opened(self, key: Secret | None) -> AsyncIterator["Endpoint"]:
         """The kept client, or one for this sampling alone."""
-        # Who is cancelled meanwhile has a turn to end, and does not wait for a package to load.
-        module = await anyio.to_thread.run_sync(_load_endpoint, abandon_on_cancel=True)
+        module = await _endpoint_module()
         if self._kept is None:
             async with module.Endpoint(self._provider, key) as endpoint:
                 yield endpoint
@@ -174,6 +177,27 @@ def _read(reader: Reader, event: JsonObject, failures: Failures) -> Iterator[Mod
         raise failures.stopped(stopped) from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise failures.nonsense("an event of an unknown shape") from error
+
+
+def _told_apart(event: ModelEvent, used: set[str]) -> ModelEvent:
+    """`event`; a call whose id is among those `used` gets one of ours.
+
+    Some endpoints number the calls of every answer from nought, or call all of them "0". A Thread takes an id once
+    (LIF-8), and no endpoint minds which id its own call comes back under.
+    """
+    match event:
+        case EntryCompleted(entry=CallEntry() as call):
+            if call.call_id in used:
+                call = replace(call, call_id=new_call_id())
+            used.add(call.call_id)
+            return EntryCompleted(entry=call)
+        case _:
+            return event
+
+
+async def _endpoint_module() -> ModuleType:
+    """Who is cancelled meanwhile has a turn to end, and does not wait for a package to load."""
+    return await anyio.to_thread.run_sync(_load_endpoint, abandon_on_cancel=True)
 
 
 def _load_endpoint() -> ModuleType:

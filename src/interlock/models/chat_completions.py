@@ -5,12 +5,11 @@ Never: waits, or keeps anything from one answer to the next.
 """
 
 import json
-import secrets
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.models.dialect import Stopped, parameters, stopped_by
+from interlock.models.dialect import Stopped, new_call_id, parameters, stopped_by
 from interlock.models.parts import AUDIO_FORMATS, MediaKind, data_url, file_name, kind, mime_type, placeholder
 from interlock.vocabulary.conversation import (
     AssistantEntry,
@@ -210,7 +209,7 @@ class ChatReader:
         if text := "".join(self._text):
             yield EntryCompleted(entry=AssistantEntry(text=text))
         for call in self._calls:
-            call_id = call.call_id or f"call_{secrets.token_hex(12)}"
+            call_id = call.call_id or new_call_id()
             yield EntryCompleted(entry=CallEntry(call_id=call_id, name=call.name, arguments=call.arguments))
         yield SamplingCompleted(usage=self._usage, response_id=self._id)
 

@@ -4,6 +4,7 @@ Owns: the Protocols of a dialect and of the reader of one answer, and how a read
 Never: waits; a dialect is pure.
 """
 
+import secrets
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -16,6 +17,11 @@ cut the answer. filtered: a content filter withheld it. broken: the stream ended
 
 TRY_AGAIN = {"server_error", "rate_limit_exceeded", "overloaded", "overloaded_error", "internal_error"}
 """Error codes of a running answer after which the same request may succeed."""
+
+
+def new_call_id() -> str:
+    """An id of ours for a call whose endpoint gave it none, or one that is taken."""
+    return f"call_{secrets.token_hex(12)}"
 
 
 class Stopped(Exception):

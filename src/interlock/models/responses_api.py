@@ -4,11 +4,10 @@ Owns: both translations, and the order of the entries of one answer.
 Never: waits, or keeps anything from one answer to the next.
 """
 
-import secrets
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from interlock.models.dialect import Stopped, parameters, stopped_by
+from interlock.models.dialect import Stopped, new_call_id, parameters, stopped_by
 from interlock.models.parts import MediaKind, data_url, file_name, kind, only_text, placeholder
 from interlock.vocabulary.conversation import (
     AssistantEntry,
@@ -185,7 +184,7 @@ def _completed(item: Any) -> Iterator[EntryCompleted]:
 def _call_id(item: JsonObject) -> str:
     """The id under which the output goes back; one of ours where a compatible endpoint gives none."""
     call_id = item.get("call_id")
-    return call_id if isinstance(call_id, str) and call_id.strip() else f"call_{secrets.token_hex(12)}"
+    return call_id if isinstance(call_id, str) and call_id.strip() else new_call_id()
 
 
 def _text(item: JsonObject) -> str:

@@ -33,6 +33,7 @@ A step is an object with one of these members:
 import asyncio
 import json
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -178,8 +179,16 @@ def _trace(file: str | None, line: bytes) -> None:
             trace.write(line)
 
 
+def _can_be_waited_for(descriptor: int) -> bool:
+    """Whether something can arrive: a pipe, a socket or a terminal. The event loop would wait for others for ever."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+
+
 def main(arguments: list[str]) -> None:
     script = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    if not _can_be_waited_for(sys.stdin.fileno()):
+        sys.exit(f"cannot play {arguments[0]}: stdin is a file or a device; a client or a pipe has to be there")
     try:
         asyncio.run(serve(script))
     except BrokenPipeError:

@@ -87,6 +87,19 @@ async def test_a_stored_thread_shows_catalogue_calls_and_answer(shell: Shell) ->
     assert lines[-1] == ANSWER
 
 
+@requirement("LIF-8")
+async def test_an_endpoint_that_names_all_calls_alike_is_served_like_any_other(shell: Shell) -> None:
+    calls = [Call("mcp__good__echo", {"a": number}, call_id="0") for number in range(3)]
+    async with ScriptedEndpoint(*calls, Say(ANSWER)) as endpoint:
+        use(shell, endpoint)
+        done = await run(shell, "exec", "how are you?", "--json")
+    events = [json.loads(line) for line in done.output.splitlines()]
+    ended = [event["item"] for event in events if event["type"] == "call_ended"]
+    assert [(item["arguments"], item["status"]) for item in ended] == [({"a": n}, "completed") for n in range(3)]
+    sent = [message for message in endpoint.requests[-1].body["input"] if message["type"] == "function_call_output"]
+    assert len({message["call_id"] for message in sent}) == 3
+
+
 async def test_at_a_terminal_the_answer_streams_and_calls_are_told(shell: Shell) -> None:
     async with ScriptedEndpoint(Call("mcp__good__echo", {"a": 1}), Say(ANSWER)) as endpoint:
         use(shell, endpoint)

@@ -243,6 +243,11 @@ def test_a_tool_that_is_filtered_out_cannot_be_called(shell: Shell) -> None:
         (2, ["mcp", "resources", "--cursor", "x"], ["cannot use --cursor without a server", "name the SERVER"]),
         (2, ["mcp", "read", "good", "  "], ["without a URI", "`interlock mcp resources good` lists them"]),
         (1, ["mcp", "read", "good", "docs://no"], ["'good' refused", "docs://no", "`interlock mcp resources good`"]),
+        (
+            1,
+            ["mcp", "read", "good", "docs://{page}"],
+            ["'good' refused", "--set NAME=VALUE", "`interlock mcp templates"],
+        ),
         (2, ["mcp", "list", "--config", "gone.toml"], ["gone.toml", "no such file", "check the path"]),
         (2, ["mcp", "list", "--config", "bad.toml"], ["cannot read bad.toml:2:11", "correct that line"]),
         (2, ["threads", "show", "nothing"], ["there is no thread 'nothing'; nothing is stored yet"]),

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 
@@ -43,7 +43,9 @@ from interlock.vocabulary.errors import InvalidRequest
 from interlock.vocabulary.event import CallEnded, CallStarted, StoredEvent, ThreadRecord, TurnEnded
 from interlock.vocabulary.notice import DeltaNotice
 from interlock.vocabulary.policy import Policy
-from interlock.vocabulary.ports import Model
+
+if TYPE_CHECKING:
+    from interlock.models.adapter import EndpointModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,7 @@ async def execute(
     record = await where.find(host)
     async with start_progress(host.reports):
         thread = await (host.start_thread() if record is None else host.resume_thread(record.thread_id))
+        await closing.enter_async_context(model)  # its package loads while servers start, not while a step waits
     async with attending(thread, who):
         shown = _Shown(thread, as_json, after=0 if record is None else record.last_sequence)
         result = await _go_on(thread, shown, somebody=who is not None)
@@ -187,7 +190,7 @@ async def _prompt(prompt: str | None, *, optional: bool) -> str | None:
     return text
 
 
-def model_for(config: ModelConfig, name: str | None) -> Model:
+def model_for(config: ModelConfig, name: str | None) -> "EndpointModel":
     """The model to ask; a missing name or key is found before any server is started."""
     if name is None and config.name is None:
         raise InvalidRequest(

@@ -38,7 +38,7 @@ async def show(
             return await view.connection.read_resource(wanted, timeout=call_deadline(view.config))
         except ServerFailed as error:
             if error.kind == "rejected":
-                error.args = (f"{error.message}; `interlock mcp resources {server}` lists what it has",)
+                error.args = (f"{error.message}; {_way_out(server, wanted)}",)
             raise
 
     read = await ask_one(closing, configuration, server, ask)
@@ -47,6 +47,12 @@ async def show(
         return
     for content in read.contents:
         _print(content)
+
+
+def _way_out(server: str, uri: str) -> str:
+    if "{" in uri:  # no URI has braces: a template was meant
+        return f"fill the template in with --set NAME=VALUE, as `interlock mcp templates {server}` shows"
+    return f"`interlock mcp resources {server}` lists what it has"
 
 
 def _expanded(uri: str, values: Sequence[str]) -> str:
