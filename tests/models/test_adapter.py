@@ -314,6 +314,19 @@ async def test_a_model_that_is_entered_has_its_package_loaded_before_it_is_asked
         assert loaded == ["once"]
 
 
+async def test_what_keeps_the_package_from_loading_is_told_when_the_model_is_asked(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load() -> NoReturn:
+        raise ImportError("it is half installed")
+
+    monkeypatch.setattr("interlock.models.adapter._load_endpoint", load)
+    model = make("http://127.0.0.1:9/v1")
+    await model.prepare()
+    with pytest.raises(ImportError, match="half installed"):
+        await sampled(model)
+
+
 async def test_a_sampling_that_is_given_up_does_not_wait_for_a_package_to_load(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,22 @@ async def test_each_sampling_has_a_step_of_its_own_and_sees_what_there_is_then(t
         assert len([event for event in await room.events() if isinstance(event, StepCaptured)]) == 2
 
 
+@requirement("CON-3")
+async def test_a_model_that_has_to_load_does_so_before_the_first_step_is_captured(tmp_path: Path) -> None:
+    async with open_room(tmp_path, notes()) as room:
+
+        class Loading(ScriptedModel):
+            async def prepare(self) -> None:
+                assert not any(isinstance(event, StepCaptured) for event in await room.events())
+                room.snapshot = snapshot((config("late"), FakeConnection("late"), [tool("new")]))
+
+        model = Loading(Say("done"))
+        await run(room, model)
+
+        (request,) = model.requests
+        assert "mcp__late__new" in {spec.name for spec in request.tools}
+
+
 @requirement("TRN-1")
 async def test_a_failing_model_fails_the_turn_with_its_sentence_and_keeps_what_was_said(tmp_path: Path) -> None:
     model = ScriptedModel([Say("let me see"), REASONING, Call(SEARCH), Fail(ModelFailed("the endpoint broke off"))])

@@ -9,7 +9,7 @@ import importlib.util
 import os
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -43,8 +43,8 @@ class EndpointModel:
     """A model (port `Model`) that OpenAI's Responses API or Chat Completions reaches.
 
     Every sampling opens a connection of its own, unless the model is entered: inside
-    `async with model:` one client is kept for all of them. Entering loads its package too, which takes a second or
-    more: enter it while servers start, and the first Step does not pass by in the meantime.
+    `async with model:` one client is kept for all of them. Entering loads its package too, best while servers start;
+    a turn does so before its first Step (`prepare`).
 
     Raises:
         InvalidRequest: the package `openai` is not installed, or the base URL is none.
@@ -79,7 +79,7 @@ class EndpointModel:
 
     async def __aenter__(self) -> Self:
         self._kept = AsyncExitStack()
-        await _endpoint_module()
+        await self.prepare()
         return self
 
     async def __aexit__(
@@ -88,6 +88,11 @@ class EndpointModel:
         kept, self._kept, self._endpoint = self._kept, None, None
         if kept is not None:
             await kept.aclose()
+
+    async def prepare(self) -> None:
+        """Load the package, once for the process; it takes a second or more."""
+        with suppress(Exception):  # `sample` tells what is wrong with it
+            await _endpoint_module()
 
     async def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask once. A request that came to nothing before its first event is repeated, a bounded number of times."""

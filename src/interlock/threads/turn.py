@@ -41,7 +41,7 @@ from interlock.vocabulary.event import (
 from interlock.vocabulary.item import UserMessageItem
 from interlock.vocabulary.json import JsonObject
 from interlock.vocabulary.notice import DeltaNotice, Notice, PlanNotice, WarningNotice
-from interlock.vocabulary.ports import Clock, Model
+from interlock.vocabulary.ports import Clock, Model, PreparedModel
 from interlock.vocabulary.thread import HeldCall
 
 DEFAULT_MAX_STEPS = 100
@@ -307,6 +307,8 @@ class Turn:
             raise defects[0]
 
     async def _converse(self) -> None:
+        if isinstance(self._request.model, PreparedModel):
+            await self._request.model.prepare()
         for _ in range(self._request.max_steps):
             await self._take_in()
             await self._compact_if_due()

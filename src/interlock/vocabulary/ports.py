@@ -7,7 +7,7 @@ Never: implements one.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from interlock.vocabulary.conversation import ModelEvent, ModelRequest
 from interlock.vocabulary.event import Event, StoredEvent, ThreadRecord, ThreadStarted
@@ -288,4 +288,14 @@ class Model(Protocol):
 
         The iterator is an async generator: the caller closes it (contextlib.aclosing).
         """
+        ...
+
+
+@runtime_checkable
+class PreparedModel(Protocol):
+    """A Model that has something to load before it can be asked."""
+
+    async def prepare(self) -> None:
+        """Load it; called in a turn before its first Step is captured, so that the servers' time to start is not lost
+        while the model loads. Must not raise: what is missing is told by `sample`."""
         ...
