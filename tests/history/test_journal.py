@@ -380,3 +380,29 @@ async def test_a_call_left_open_is_seen_at_the_next_start_and_can_be_ended(store
         assert [call.item.id for call in journal.state.open_calls] == ["c1"]
         await journal.record(call_ended("c1"))
         assert journal.state.open_calls == ()
+
+
+@requirement("LIF-1", "LIF-4")
+async def test_what_must_be_recorded_is_although_another_one_is_next_in_line_and_it_is_cancelled(
+    store: EventStore,
+) -> None:
+    async with journal_of(store) as journal, anyio.create_task_group() as tasks:
+        await journal.record(ThreadStarted())
+        waiting = anyio.Event()
+
+        async def next_in_line() -> None:
+            waiting.set()
+            await journal.record(ThreadNamed(name=LARGE[1:]))
+
+        async def go_on_at_once() -> None:
+            await journal.record(ThreadNamed(name=LARGE))  # the next one has come to the line meanwhile
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await journal.record_surely(named(3))
+
+        tasks.start_soon(go_on_at_once)
+        await anyio.lowlevel.checkpoint()
+        tasks.start_soon(next_in_line)
+        await waiting.wait()
+    names = [one.event.name for one in await stored_in(store) if isinstance(one.event, ThreadNamed)]
+    assert names == [LARGE, LARGE[1:], "3"]

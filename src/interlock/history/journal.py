@@ -4,7 +4,6 @@ Owns: the order of a Thread's events; that each is stored before anybody is told
 Never: waits for a subscriber, goes on after the store failed, or records what contradicts its history.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Protocol
@@ -71,7 +70,9 @@ class Journal:
         self._checkpoints = None if observers else checkpoints  # an observer wants to see every event
         self._covered = 0
         self._fold = Fold(thread_id)
-        self._writing = asyncio.Lock()  # of each event: anyio's asks twice which task this is
+        self._writing = anyio.Lock(fast_acquire=True)
+        """Handed from one task to the next: asyncio's is free for a moment in between, in which the way of
+        `record_surely` that cannot be cancelled is not taken, and the end of a call can be lost."""
         self._subscribers: list[Subscriber] = []
         self._failure: StorageFailed | None = None
         self.failed = anyio.Event()
@@ -200,7 +201,7 @@ class Journal:
             with anyio.CancelScope(shield=True):
                 await self._writing.acquire()
         else:
-            await self._writing.acquire()  # at once: it is free
+            self._writing.acquire_nowait()
         try:
             (stored,) = await self._record((event,))
         finally:
