@@ -192,7 +192,7 @@ def test_a_folder_that_was_deleted_is_named_as_what_is_wrong(shell: Shell) -> No
     assert done.stderr == "error: cannot begin: the folder where you are was deleted; go to another one\n"
 
 
-@pytest.mark.parametrize("arguments", [["mcp", "list"], ["doctor"], ["threads", "list"]])
+@pytest.mark.parametrize("arguments", [["mcp", "list"], ["threads", "list"]])
 def test_a_home_that_cannot_be_looked_into_is_named(shell: Shell, arguments: list[str]) -> None:
     home = "/" + "x" * 300  # as a folder of root's is for others; a name too long is refused to root as well
     done = shell.run(*arguments, INTERLOCK_HOME=home)

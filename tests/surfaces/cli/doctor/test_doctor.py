@@ -209,7 +209,10 @@ def test_a_server_that_may_stand_in_the_malformed_file_is_not_said_to_be_none(he
     assert unknown["fix"] == f"mend {here.home}/config.toml, then run `interlock doctor a` again"
 
 
-def test_a_home_whose_name_no_system_takes_is_a_finding(here: Shell) -> None:
-    done = here.run("doctor", INTERLOCK_HOME=f"/{'x' * 300}")
-    assert (done.status, done.errors) == (1, "1 error, 0 warnings\n")
+def test_a_home_that_cannot_be_looked_into_is_a_finding_and_not_taken_for_absent(here: Shell) -> None:
+    home = f"/{'x' * 300}"  # as a folder of root's is for others
+    done = here.run("doctor", INTERLOCK_HOME=home)
+    assert (done.status, done.errors) == (1, "2 errors, 0 warnings\n")
     assert "config.toml: file name too long" in done.output
+    assert f"{home} cannot be looked into: file name too long" in done.output
+    assert "does not exist" not in done.output

@@ -23,13 +23,19 @@ OTHERS_READ = 0o044
 
 def examine_home(home: Path, configuration: Configuration, unreadable: Iterable[str] = ()) -> Iterator[Finding]:
     """Permissions, those of unreadable files too, and processes of earlier runs."""
-    if not os.path.exists(home):
+    try:
+        kind = stat.S_IFMT(home.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
         yield _absent(home)
-    elif not os.path.isdir(home):
-        yield _found("error", "no_folder", f"{home} is no folder", "name another one in INTERLOCK_HOME")
+    except OSError as error:  # a folder above it that is not ours, a name that is too long
+        why = (error.strerror or str(error)).lower()
+        yield _found("error", "hidden", f"{home} cannot be looked into: {why}", "name another one in INTERLOCK_HOME")
     else:
-        yield from _folder(home)
-        yield from _store(store_place(os.environ, home))
+        if kind != stat.S_IFDIR:
+            yield _found("error", "no_folder", f"{home} is no folder", "name another one in INTERLOCK_HOME")
+        else:
+            yield from _folder(home)
+            yield from _store(store_place(os.environ, home))
     for file in dict.fromkeys([str(home / HOME_FILE), *configuration.files, *unreadable]):
         yield from _file(Path(file), holds_secrets=_holds_secrets(configuration, file))
     yield from orphans()
