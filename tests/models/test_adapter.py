@@ -322,7 +322,7 @@ async def test_what_keeps_the_package_from_loading_is_told_when_the_model_is_ask
 
     monkeypatch.setattr("interlock.models.adapter._load_endpoint", load)
     model = make("http://127.0.0.1:9/v1")
-    await model.prepare()
+    await model.prepare_sampling()
     with pytest.raises(ImportError, match="half installed"):
         await sampled(model)
 

@@ -101,7 +101,7 @@ async def test_a_model_that_has_to_load_does_so_before_the_first_step_is_capture
     async with open_room(tmp_path, notes()) as room:
 
         class Loading(ScriptedModel):
-            async def prepare(self) -> None:
+            async def prepare_sampling(self) -> None:
                 assert not any(isinstance(event, StepCaptured) for event in await room.events())
                 room.snapshot = snapshot((config("late"), FakeConnection("late"), [tool("new")]))
 

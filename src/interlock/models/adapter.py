@@ -44,7 +44,7 @@ class EndpointModel:
 
     Every sampling opens a connection of its own, unless the model is entered: inside
     `async with model:` one client is kept for all of them. Entering loads its package too, best while servers start;
-    a turn does so before its first Step (`prepare`).
+    a turn does so before its first Step (`prepare_sampling`).
 
     Raises:
         InvalidRequest: the package `openai` is not installed, or the base URL is none.
@@ -79,7 +79,7 @@ class EndpointModel:
 
     async def __aenter__(self) -> Self:
         self._kept = AsyncExitStack()
-        await self.prepare()
+        await self.prepare_sampling()
         return self
 
     async def __aexit__(
@@ -89,7 +89,7 @@ class EndpointModel:
         if kept is not None:
             await kept.aclose()
 
-    async def prepare(self) -> None:
+    async def prepare_sampling(self) -> None:
         """Load the package, once for the process; it takes a second or more."""
         with suppress(Exception):  # `sample` tells what is wrong with it
             await _endpoint_module()

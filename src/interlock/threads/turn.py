@@ -308,7 +308,7 @@ class Turn:
 
     async def _converse(self) -> None:
         if isinstance(self._request.model, PreparedModel):
-            await self._request.model.prepare()
+            await self._request.model.prepare_sampling()
         for _ in range(self._request.max_steps):
             await self._take_in()
             await self._compact_if_due()

@@ -295,7 +295,7 @@ class Model(Protocol):
 class PreparedModel(Protocol):
     """A Model that has something to load before it can be asked."""
 
-    async def prepare(self) -> None:
+    async def prepare_sampling(self) -> None:
         """Load it; called in a turn before its first Step is captured, so that the servers' time to start is not lost
         while the model loads. Must not raise: what is missing is told by `sample`."""
         ...

@@ -132,7 +132,7 @@ async def execute(
     record = await where.find(host)
     async with start_progress(host.reports):
         thread = await (host.start_thread() if record is None else host.resume_thread(record.thread_id))
-        await closing.enter_async_context(model)  # its package loads while servers start, not while a step waits
+        await closing.enter_async_context(model)  # one client for all samplings, loaded while servers still start
     async with attending(thread, who):
         shown = _Shown(thread, as_json, after=0 if record is None else record.last_sequence)
         result = await _go_on(thread, shown, somebody=who is not None)
